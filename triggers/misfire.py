@@ -1,4 +1,4 @@
-"""What a trigger does with slots that were noticed too late: the rule, as declared and as stored (DESIGN §7)."""
+"""What a trigger does with slots that were noticed too late: the rule, as declared and stored (DESIGN §7)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
-"""What happens after a failed attempt: how often, how long after, and for which errors it is tried again (DESIGN §8)."""
+"""What follows a failed attempt: how often, how long after, for which errors it is retried (DESIGN §8)."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, Final, TypedDict, Unpack
 
 from .duration import format_duration, parse_duration
@@ -12,7 +13,7 @@ from .errors import DefinitionError, TriggerError
 from .instant import DAY, SECOND
 
 Duration = str | timedelta | int
-"""A duration where Python declares one: text (`"2s"`), a timedelta, or microseconds (what the house uses inside)."""
+"""A duration where Python declares one: text (`"2s"`), a timedelta, or microseconds (as inside the house)."""
 
 ErrorFilter = Iterable[str | type[BaseException]]
 """Exceptions by class or by name: `ConnectionError`, `"httpx.TimeoutException"`, `"Timeout"`."""
@@ -48,10 +49,10 @@ class RetryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How a failed firing is retried. Durations are microseconds here; the constructors below take text as well.
+    """How a failed firing is retried. Durations are microseconds here; the constructors take text as well.
 
-    `max_retries=3` is at most four runs. `delays`, where given, stands in place of `delay` and `multiplier`, and its
-    last value repeats. Raises TriggerError, naming the key, for a value that makes no sense.
+    `max_retries=3` is at most four runs. `delays`, where given, stands in place of `delay` and `multiplier`;
+    its last value repeats. Raises TriggerError, naming the key, for a value that makes no sense.
     """
 
     max_retries: int = 0
@@ -74,8 +75,12 @@ class RetryPolicy:
                 _check_whole(name, value, 1, LONGEST_DELAY)
         for value in self.delays:
             _check_whole("delays", value, 1, LONGEST_DELAY)
-        _check_number("multiplier", self.multiplier, 1.0, 1e6)
-        _check_number("jitter", self.jitter, 0.0, 1.0)
+        for name, least, most in (("multiplier", 1.0, 1e6), ("jitter", 0.0, 1.0)):
+            _check_number(name, value := getattr(self, name), least, most)
+            object.__setattr__(self, name, float(value))  # 2 and 2.0 are one value with one digest
+        for name in ("retry_on", "no_retry_on"):
+            for value in getattr(self, name):
+                _error_name(name, value)
         if (
             self.max_delay is not None
             and self.max_delay < self.delay
@@ -89,6 +94,10 @@ class RetryPolicy:
         if self.on_exhausted not in ON_EXHAUSTED:
             raise TriggerError(
                 f"retry.on_exhausted {self.on_exhausted!r} is not one of {', '.join(ON_EXHAUSTED)}"
+            )
+        if self.preset == HANGFIRE and (self.delays or self.multiplier != 1 or self.delay != DEFAULT_DELAY):
+            raise TriggerError(
+                "retry.preset hangfire has delays of its own: leave out delay, delays and multiplier"
             )
         if self.preset not in (None, HANGFIRE):
             raise TriggerError(f"retry.preset {self.preset!r} is not a stored preset: apply it again")
@@ -109,7 +118,7 @@ class RetryPolicy:
     ) -> "RetryPolicy":
         """`delay` before the first retry, then each time `multiplier` times as long."""
         first = as_duration("delay", delay)
-        return cls(max_retries=max_retries, delay=first, multiplier=_number(multiplier), **_options(options))
+        return cls(max_retries=max_retries, delay=first, multiplier=multiplier, **_options(options))
 
     @classmethod
     def explicit(
@@ -122,12 +131,12 @@ class RetryPolicy:
 
     @classmethod
     def hangfire(cls, max_retries: int = 10, **options: Unpack[RetryOptions]) -> "RetryPolicy":
-        """Hangfire's delays: before retry k, (k−1)⁴ + 15 + 0…29 × k seconds; about 4½ hours in all for ten."""
+        """Hangfire's delays: before retry k, (k−1)⁴ + 15 + 0…29 × k seconds; ten take about 4½ hours."""
         return cls(max_retries=max_retries, preset=HANGFIRE, **_options(options))
 
     @classmethod
     def order_mail(cls) -> "RetryPolicy":
-        """The preset for what a customer waits for: three retries within minutes, no two firings at one instant."""
+        """The preset for what a customer waits for: three retries within minutes, spread by jitter."""
         return cls(max_retries=3, delay=15 * SECOND, multiplier=4.0, jitter=0.2)
 
     @classmethod
@@ -152,7 +161,8 @@ class RetryPolicy:
         if isinstance(declared, Mapping):
             return _from_mapping(declared)
         raise TriggerError(
-            f"retry {declared!r} is not `none`, a number of retries, a preset ({', '.join(PRESETS)}) or a mapping"
+            f"retry {declared!r} is not `none`, a number of retries, a preset"
+            f" ({', '.join(PRESETS)}) or a mapping"
         )
 
     def to_spec(self) -> dict[str, Any]:
@@ -179,12 +189,13 @@ class RetryPolicy:
         except TriggerError as error:
             raise DefinitionError(f"{error}: apply it again") from error
 
-    def delay_of(self, retry: int, *, random: Callable[[], float]) -> int:
-        """Microseconds between a failure and its retry number `retry` (1 is the first).
+    def delay_of(self, k: int, *, random: Callable[[], float]) -> int:
+        """Microseconds between a failure and its retry number `k` (1 is the first).
 
         Capped, then jittered, then capped again. `random` gives 0 ≤ x < 1 and is asked once at most.
         """
         cap = LONGEST_DELAY if self.max_delay is None else self.max_delay
+        retry = max(k, 1)
         if self.preset == HANGFIRE:
             seconds = (retry - 1) ** 4 + 15 + int(random() * 30) * retry
             return min(seconds * SECOND, cap)
@@ -197,7 +208,7 @@ class RetryPolicy:
         return delay
 
     def shortest_delay(self) -> int:
-        """The least that `delay_of(1)` can give: what `qsched check` holds against the shortest gap of a trigger."""
+        """The least `delay_of(1)` can give, for `qsched check` to hold against a trigger's shortest gap."""
         return self.delay_of(1, random=lambda: 0.0)
 
     def retries(self, error_classes: Iterable[str]) -> bool:
@@ -211,7 +222,7 @@ class RetryPolicy:
 def retry_fits(retry_at: int, *, next_at: int | None, end_at: int | None) -> str | None:
     """None when a retry due at `retry_at` is kept; else why it is dropped: `superseded` or `after end`.
 
-    `next_at` is the slot after the firing's own, as its decision wrote it; `end_at` the trigger's last instant.
+    `next_at` is the slot after the firing's own, as its decision wrote it; `end_at` is the trigger's.
     """
     if next_at is not None and retry_at + MARGIN >= next_at:
         return SUPERSEDED
@@ -253,11 +264,6 @@ def _check_number(key: str, value: object, least: float, most: float) -> None:
         raise TriggerError(f"retry.{key} must be a number, and {value!r} is not")
     if not least <= value <= most:
         raise TriggerError(f"retry.{key} must be {least:g} to {most:g}, and {value:g} is not")
-
-
-def _number(value: Any) -> Any:
-    """A whole number as float, so that `2` and `2.0` are one value with one digest; anything else is left to the check."""
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _delays(delays: object) -> tuple[int, ...]:
@@ -303,7 +309,7 @@ def _options(options: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "delays":
             fields[name] = _delays(value)
         else:
-            fields[name] = _number(value) if name in ("multiplier", "jitter") else value
+            fields[name] = value
     return fields
 
 
@@ -315,13 +321,16 @@ def _preset(name: object) -> RetryPolicy:
 
 def _from_mapping(declared: Mapping[Any, Any]) -> RetryPolicy:
     if unknown := [name for name in declared if name not in _FIELDS]:
-        raise TriggerError(f"retry.{unknown[0]} is not known; known are {', '.join(_FIELDS)}")
+        close = get_close_matches(str(unknown[0]), _FIELDS, 1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(_FIELDS)}"
+        raise TriggerError(f"retry.{unknown[0]} is not known: {hint}")
     for name in ("delay", "max_delay", "give_up_after"):
         if name in declared and not isinstance(declared[name], str):
             raise TriggerError(
                 f"retry.{name}: {declared[name]!r} is not a duration: write it with its unit, as in 30s"
             )
-    for value in declared.get("delays") or () if isinstance(declared.get("delays"), Sequence) else ():
+    delays = declared.get("delays")
+    for value in delays if isinstance(delays, list | tuple) else ():
         if not isinstance(value, str):
             raise TriggerError(
                 f"retry.delays: {value!r} is not a duration: write it with its unit, as in 30s"
@@ -332,14 +341,12 @@ def _from_mapping(declared: Mapping[Any, Any]) -> RetryPolicy:
         )
     said = {name: value for name, value in declared.items() if name != "preset"}
     fields = _options(said)
+    if "delays" in fields:
+        fields.setdefault("max_retries", len(fields["delays"]))
     if "preset" in declared:
         return replace(_preset(declared["preset"]), **fields)
     if "max_retries" not in fields:
-        if "delays" not in fields:
-            raise TriggerError(
-                "retry needs max_retries, delays or a preset: say how often, as in max_retries: 3"
-            )
-        fields["max_retries"] = len(fields["delays"])
+        raise TriggerError("retry needs max_retries, delays or a preset: say how often, as in max_retries: 3")
     return RetryPolicy(**fields)
 
 
