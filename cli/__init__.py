@@ -1,0 +1,1 @@
+"""Floor 4, who asks: commands and how answers are shown."""

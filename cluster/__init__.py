@@ -1,0 +1,1 @@
+"""Floor 3, on which node: check-in, incarnations, the Node."""

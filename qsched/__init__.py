@@ -1,0 +1,49 @@
+"""The face of qsched: the names users write, loaded when they are first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Cron": "triggers.cron",
+    "Every": "triggers.interval",
+    "RetryPolicy": "triggers.retry",
+    "CronError": "triggers.errors",
+    "QschedError": "triggers.errors",
+    "job": "scheduler.jobs",
+    "JobContext": "scheduler.context",
+    "PermanentError": "scheduler.errors",
+    "RetryAfter": "scheduler.errors",
+    "RetryNow": "scheduler.errors",
+    "Scheduler": "scheduler.client",
+    "Node": "cluster.node",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from .cluster.node import Node as Node
+    from .scheduler.client import Scheduler as Scheduler
+    from .scheduler.context import JobContext as JobContext
+    from .scheduler.errors import PermanentError as PermanentError
+    from .scheduler.errors import RetryAfter as RetryAfter
+    from .scheduler.errors import RetryNow as RetryNow
+    from .scheduler.jobs import job as job
+    from .triggers.cron import Cron as Cron
+    from .triggers.errors import CronError as CronError
+    from .triggers.errors import QschedError as QschedError
+    from .triggers.interval import Every as Every
+    from .triggers.retry import RetryPolicy as RetryPolicy
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'qsched' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Alembic's room: how an older schema becomes this one."""

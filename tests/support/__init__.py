@@ -1,0 +1,1 @@
+"""What tests and benchmarks stand on: private database servers, and waiting without guessing."""

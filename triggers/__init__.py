@@ -1,0 +1,1 @@
+"""Floor 1, when: pure schedules, misfire and retry arithmetic, declarations; no clock, no database."""
