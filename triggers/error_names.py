@@ -28,8 +28,8 @@ def error_classes(error: BaseException) -> tuple[str, ...]:
 def matches(names: Iterable[str], classes: Iterable[str]) -> bool:
     """Whether one of `names` (as declared) means one of `classes` (dotted, as `error_classes` gives them).
 
-    A bare name (`Timeout`) means any class of that name; a dotted one its class in that module or a part of it,
-    since packages show classes under shorter names: `requests.Timeout` means `requests.exceptions.Timeout`.
+    A bare name (`Timeout`) means any class of that name; a dotted one its class in that module or a part of
+    it, since packages show classes by shorter names: `requests.Timeout` means `requests.exceptions.Timeout`.
     """
     raised = tuple(classes)
     return any(_means(_ALIASES.get(name, name), dotted) for name in names for dotted in raised)

@@ -12,8 +12,8 @@ from .error_names import error_name, matches
 from .errors import DefinitionError, TriggerError
 from .instant import DAY, SECOND
 
-Duration = str | timedelta | int
-"""A duration where Python declares one: text (`"2s"`), a timedelta, or microseconds (as inside the house)."""
+Duration = str | timedelta
+"""A duration where people declare one: text (`"2s"`) or a timedelta, never a bare number."""
 
 ErrorFilter = Iterable[str | type[BaseException]]
 """Exceptions by class or by name: `ConnectionError`, `"httpx.TimeoutException"`, `"Timeout"`."""
@@ -231,14 +231,16 @@ def retry_fits(retry_at: int, *, next_at: int | None, end_at: int | None) -> str
     return None
 
 
-def as_duration(key: str, value: Duration) -> int:
+def as_duration(key: str, value: object) -> int:
     """Microseconds of `value`; raises TriggerError naming `key` unless they are more than zero."""
     if isinstance(value, str):
         try:
             return parse_duration(value)
         except TriggerError as error:
             raise TriggerError(f"retry.{key}: {error}") from error
-    micros = value // timedelta(microseconds=1) if isinstance(value, timedelta) else value
+    if not isinstance(value, timedelta):
+        raise TriggerError(f'retry.{key}: {value!r} is not a duration: write it with its unit, as in "30s"')
+    micros = value // timedelta(microseconds=1)
     _check_whole(key, micros, 1, LONGEST_DELAY)
     return micros
 
@@ -324,17 +326,6 @@ def _from_mapping(declared: Mapping[Any, Any]) -> RetryPolicy:
         close = get_close_matches(str(unknown[0]), _FIELDS, 1)
         hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(_FIELDS)}"
         raise TriggerError(f"retry.{unknown[0]} is not known: {hint}")
-    for name in ("delay", "max_delay", "give_up_after"):
-        if name in declared and not isinstance(declared[name], str):
-            raise TriggerError(
-                f"retry.{name}: {declared[name]!r} is not a duration: write it with its unit, as in 30s"
-            )
-    delays = declared.get("delays")
-    for value in delays if isinstance(delays, list | tuple) else ():
-        if not isinstance(value, str):
-            raise TriggerError(
-                f"retry.delays: {value!r} is not a duration: write it with its unit, as in 30s"
-            )
     if "delays" in declared and ("delay" in declared or "multiplier" in declared):
         raise TriggerError(
             "retry.delays stands in place of retry.delay and retry.multiplier: keep one of the two ways"
