@@ -1,0 +1,47 @@
+"""Time comes in here and nowhere else: the wall's hand, the monotonic one, and the only way to wait."""
+
+import time
+from typing import Protocol
+
+
+class Waitable(Protocol):
+    """What can be waited for: a `threading.Event`, or a `threading.Condition` whose lock is held."""
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Clock(Protocol):
+    """The time of one node. What is compared between nodes comes from the store's clock, never from here."""
+
+    def wall(self) -> int:
+        """The host's wall clock, in microseconds since the epoch; it may step back or forth at any time."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an unknown start; never goes back."""
+        ...
+
+    def wait(self, waitable: Waitable, timeout: float | None) -> bool:
+        """Wait until `waitable` is set or notified, or `timeout` monotonic seconds passed (None: for ever).
+
+        Answers what the waitable answers: False when the time passed first.
+        """
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    __slots__ = ()
+
+    def wall(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wait(self, waitable: Waitable, timeout: float | None) -> bool:
+        if timeout is None:
+            return waitable.wait()
+        # threading refuses waits longer than TIMEOUT_MAX; a negative one would wait for ever on some locks
+        return waitable.wait(min(max(timeout, 0.0), 3600.0 * 24))

@@ -1,0 +1,130 @@
+"""A job this node can run: its definition, the code behind it, and what the two say together."""
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from ..triggers.declaration_variables import expand
+from ..triggers.job import JobDefinition, JobPolicies
+from .key_template import missing_names
+
+NO_DATA: Mapping[str, Any] = {}
+_CONTEXT = re.compile(r"\bJobContext\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a function can be given by name."""
+
+    context: str | None = None
+    """The parameter that takes the JobContext."""
+    known: frozenset[str] | None = frozenset()
+    """Names it takes; None where `**anything` takes all."""
+    required: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> "Arguments":
+        """Read a function's parameters: `ctx`, or whatever is annotated JobContext, takes the context."""
+        context, known, required, anything = None, set(), set(), False
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                anything = True
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                if context is None and _takes_context(parameter):
+                    context = parameter.name
+                    continue
+                known.add(parameter.name)
+                if parameter.default is parameter.empty:
+                    required.add(parameter.name)
+        return cls(context, None if anything else frozenset(known), frozenset(required))
+
+    def problems(self, data: Mapping[str, Any]) -> list[str]:
+        """Each way in which these data do not fit, naming the argument."""
+        names = data.keys()
+        if (
+            names >= self.required
+            and (self.known is None or names <= self.known)
+            and self.context not in names
+        ):
+            return []
+        found = [f"{name!r} is needed and not in data" for name in sorted(self.required - names)]
+        if self.context in names:
+            found.append(f"{self.context!r} is given by qsched and cannot be in data")
+        if self.known is not None:
+            for name in sorted(names - self.known - {self.context}):
+                close = get_close_matches(name, self.known, 1)
+                found.append(
+                    f"it does not know {name!r}" + (f" (did you mean {close[0]!r}?)" if close else "")
+                )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedJob:
+    """A job as this node runs it. Make it once per definition and keep it: loading takes its time."""
+
+    definition: JobDefinition
+    function: Callable[..., Any] | None
+    """None for a command."""
+    policies: JobPolicies
+    """What YAML says, completed by the decorator; what neither says is None (the cluster's default)."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The decorator's, overlaid by YAML's; `${VAR}` unexpanded."""
+    is_async: bool = False
+    arguments: Arguments = field(default_factory=Arguments)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def wants_ctx(self) -> bool:
+        return self.arguments.context is not None
+
+    def run_data(self, trigger_data: Mapping[str, Any], fire_data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The data of one run: the job's, overlaid by the trigger's, overlaid by the fire's.
+
+        `${VAR}` is expanded in what was declared, never in what a fire brings: that may come from anybody.
+        """
+        declared = {**self.data, **trigger_data} if trigger_data else self.data
+        if declared:
+            declared = expand(declared, os.environ)
+        return {**declared, **fire_data} if fire_data else declared
+
+
+def check_arguments(loaded: LoadedJob, data: Mapping[str, Any]) -> list[str]:
+    """What `qsched check --app` says of a trigger's data, laid over the job's: one text per problem."""
+    merged = {**loaded.data, **data}
+    found = []
+    if loaded.function is not None:
+        found += [f"{describe(loaded)}: {problem}" for problem in loaded.arguments.problems(merged)]
+    if loaded.policies.key is not None:
+        found += [
+            f"job {loaded.name!r}: key {loaded.policies.key!r} names {name}, which the data do not have"
+            for name in missing_names(loaded.policies.key, merged)
+        ]
+    return found
+
+
+def describe(loaded: LoadedJob) -> str:
+    """`job 'rates' (bookstore.jobs:fetch_rates)`, for errors about a Python job."""
+    function = loaded.function
+    where = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', '?')}"
+    return f"job {loaded.name!r} ({where})"
+
+
+def _takes_context(parameter: inspect.Parameter) -> bool:
+    if parameter.name == "ctx":
+        return True
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return False
+    return bool(_CONTEXT.search(annotation if isinstance(annotation, str) else _named(annotation)))
+
+
+def _named(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)

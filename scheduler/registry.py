@@ -1,0 +1,208 @@
+"""The jobs a node may run: `@job` functions of the modules its operator named, and its own file's."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..triggers.job import JobDefinition
+from .errors import AppError, JobUnloadable
+from .jobs import JobDeclaration, check_run_in, declaration_of
+from .loaded_job import Arguments, LoadedJob
+
+_FLOORS = ("scheduler", "triggers", "cluster", "cli")
+_HOUSE = Path(__file__).resolve().parent.parent
+
+
+class JobRegistry:
+    """Turns definitions into jobs that can run here. Any thread may ask it.
+
+    `apps` are modules whose `@job` functions may run, with the modules below them; `declared` are the jobs
+    that this node's own file declares, which may run as well; `allow` names further kinds: `command`.
+    """
+
+    def __init__(
+        self,
+        apps: Sequence[str] = (),
+        declared: Iterable[JobDefinition] = (),
+        allow: Collection[str] = (),
+    ) -> None:
+        """Import the apps; raises AppError with one line for each that cannot be."""
+        self._lock = threading.RLock()
+        self._apps = tuple(dict.fromkeys(apps))
+        self._allow = frozenset(allow)
+        declared = list(declared)
+        self._declared = [_what_runs(definition) for definition in declared]
+        self._declared_modules = frozenset(
+            definition.target.partition(":")[0]
+            for definition in declared
+            if definition.kind == "python" and isinstance(definition.target, str)
+        )
+        problems = [problem for app in self._apps if (problem := _import_app(app)) is not None]
+        if problems:
+            raise AppError("\n".join(problems))
+
+    def jobs(self) -> list[JobDeclaration]:
+        """What `@job` declares in the apps, and in the modules below them that are imported, by name."""
+        with self._lock:
+            return sorted((found for found, _ in self._collected()), key=lambda found: found.name)
+
+    def resolve(self, definition: JobDefinition) -> LoadedJob:
+        """The job ready to run; raises JobUnloadable with the reason when this node cannot, or may not."""
+        with self._lock:
+            if definition.kind == "python":
+                return self._python(definition)
+            if definition.kind == "command":
+                return self._command(definition)
+        raise JobUnloadable(
+            f"job {definition.name!r} is of kind {definition.kind}, which this version cannot run"
+        )
+
+    def _python(self, definition: JobDefinition) -> LoadedJob:
+        target = definition.target
+        if not isinstance(target, str):
+            raise JobUnloadable(f"job {definition.name!r} must name module:function, and {target!r} does not")
+        function, declared = self._by_place(target) if ":" in target else self._by_name(target)
+        is_async = inspect.iscoroutinefunction(function)
+        policies = definition.policies.over(declared.policies)
+        if problem := check_run_in(policies.run_in, is_async=is_async):
+            raise JobUnloadable(f"job {definition.name!r} ({target}): {problem}")
+        data = {**declared.data, **definition.data}
+        return LoadedJob(definition, function, policies, data, is_async, Arguments.of(function))
+
+    def _command(self, definition: JobDefinition) -> LoadedJob:
+        if "command" not in self._allow and _what_runs(definition) not in self._declared:
+            raise JobUnloadable(
+                f"job {definition.name!r} is a command, and this node may not run commands of others:"
+                " start it with --allow command, or with the -f file that declares it"
+            )
+        if definition.policies.run_in is not None:
+            raise JobUnloadable(f"job {definition.name!r} is a command, which has no run_in: leave it out")
+        return LoadedJob(definition, None, definition.policies, definition.data)
+
+    def _by_place(self, target: str) -> tuple[Callable[..., Any], JobDeclaration]:
+        """The marked function at `module:function`."""
+        module_name, _, name = target.partition(":")
+        if not self._allows(module_name):
+            raise JobUnloadable(
+                f"cannot load {target}: module {module_name} is not among --app modules"
+                f" ({', '.join(self._apps) or 'none are given'}): add --app {module_name}"
+            )
+        module = _import(module_name, target)
+        if not name.isidentifier():
+            raise JobUnloadable(
+                f"cannot load {target}: write module:function, with a function at the module's top"
+            )
+        try:
+            function = getattr(module, name)
+        except AttributeError:
+            close = get_close_matches(
+                name, [each for each in vars(module) if declaration_of(vars(module)[each])], 1
+            )
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise JobUnloadable(
+                f"cannot import {target}: module {module_name!r} has no attribute {name!r}{hint}"
+            ) from None
+        except BaseException as error:  # a module's own __getattr__ may raise anything
+            raise JobUnloadable(f"cannot import {target}: {_one_line(error)}") from error
+        declared = declaration_of(function)
+        if declared is None:
+            raise JobUnloadable(f"{target} is not marked @job: add the decorator above its def")
+        return function, declared
+
+    def _by_name(self, name: str) -> tuple[Callable[..., Any], JobDeclaration]:
+        """The one marked function whose job has this name."""
+        collected = self._collected()
+        found = [(declared, function) for declared, function in collected if declared.name == name]
+        if len(found) > 1:
+            places = ", ".join(
+                sorted(f"{each.function.__module__}:{each.function.__qualname__}" for each, _ in found)
+            )
+            raise JobUnloadable(
+                f"job name {name!r} is declared more than once ({places}): write module:function"
+            )
+        if not found:
+            close = get_close_matches(name, [declared.name for declared, _ in collected], 1)
+            hint = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else "write module:function, or add its module with --app"
+            )
+            raise JobUnloadable(
+                f"no job named {name!r} in the --app modules ({', '.join(self._apps) or 'none'}): {hint}"
+            )
+        return found[0][1], found[0][0]
+
+    def _collected(self) -> list[tuple[JobDeclaration, Callable[..., Any]]]:
+        """Every marked function of the allowed modules that are imported, once, however often re-exported."""
+        found: dict[int, tuple[JobDeclaration, Callable[..., Any]]] = {}
+        for module_name, module in sorted(sys.modules.copy().items()):
+            if not self._allows(module_name) or not isinstance(module, ModuleType):
+                continue
+            for value in list(vars(module).values()):
+                declared = declaration_of(value)
+                if declared is not None and self._allows(value.__module__):
+                    found.setdefault(id(declared), (declared, value))
+        return list(found.values())
+
+    def _allows(self, module_name: str) -> bool:
+        if module_name in self._declared_modules:
+            return True
+        return any(module_name == app or module_name.startswith(f"{app}.") for app in self._apps)
+
+
+def _what_runs(definition: JobDefinition) -> tuple[object, ...]:
+    """What makes two definitions the same permission: the program and its surroundings, not the policies."""
+    return (definition.kind, definition.target, dict(definition.env), definition.cwd)
+
+
+def _import_app(name: str) -> str | None:
+    """Import an app; answers on one line why it cannot be."""
+    if not name or not all(part.isidentifier() for part in name.split(".")):
+        hint = f": did you mean {name.partition(':')[0]}?" if ":" in name else ""
+        return f"--app {name!r} is not the name of a module, as in bookstore.jobs{hint}"
+    top = name.partition(".")[0]
+    if top in _FLOORS and _is_own_floor(top):
+        return f"--app {name} would load qsched's own source a second time: did you mean qsched.{name}?"
+    try:
+        _import(name, name)
+    except JobUnloadable as error:
+        return f"--app {name}: {error}"
+    return None
+
+
+def _is_own_floor(top: str) -> bool:
+    """Whether `import scheduler` would find this house's folder here, and not somebody else's module."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and spec.origin is not None and Path(spec.origin).resolve().parent == _HOUSE / top
+
+
+def _import(name: str, target: str) -> ModuleType:
+    """The module; whatever its import raises, SystemExit and KeyboardInterrupt too, becomes JobUnloadable."""
+    try:
+        return importlib.import_module(name)
+    except BaseException as error:
+        raise JobUnloadable(f"cannot import {target}: {_one_line(error)}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    """An exception as one line of text that cannot fail."""
+    kind = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:
+        return f"{kind} (its text cannot be read)"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{text}: is its folder on PYTHONPATH?"
+    if isinstance(error, ImportError):
+        return text[:500] or kind
+    return f"{kind}: {text[:500]}" if text else f"{kind} was raised"
