@@ -1,7 +1,8 @@
 """What becomes of a due trigger's undecided slots: pure and total, from trigger, job state and time.
 
 On time (the oldest slot is not older than the threshold) every slot fires on its own. Misfired, all undecided
-slots are one incident and the policy decides them together. Overlap is asked afterwards, only for what would run.
+slots are one incident and the policy decides them together. Overlap is asked afterwards, only for what
+would run.
 """
 
 from dataclasses import dataclass
@@ -259,7 +260,7 @@ def _incident(due: Due, now: int) -> list[Row]:
 
 
 def _newest(due: Due, now: int) -> tuple[list[Row], list[int]]:
-    """The row for what fire_all leaves out, and what it runs: the newest `limit` inside `window`, in order."""
+    """fire_all's row for what it leaves out, and what it runs: the newest `limit` in `window`, in order."""
     span = _undecided(due, now)
     oldest = now - due.rule.window
     slots: list[int] = []
