@@ -4,11 +4,14 @@ QschedError (triggers/errors.py)
   SchedulerError                  carries an optional `hint`: the one next step
     StoreError                    the job store cannot be used
       StoreUnavailable            it cannot be reached, or refuses us
+      ConstraintHit                 it refused a row that breaks a key
       StoreMissing                there is none yet, and reading never creates one
       SchemaOutdated              its schema is older than this version
       SchemaTooNew                its schema is newer than this version
     UnknownTrigger                no trigger has that key
     UnknownJob                    no job has that name
+      JobUnloadable                 this node cannot, or may not, run that job
+    AppError                      a module given with --app cannot be loaded
     Conflict                      somebody else owns it, or changed it first
     Refused                       a guard says no
   JobError                        raised by jobs, read by the verdict
@@ -42,7 +45,15 @@ class StoreError(SchedulerError):
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached, or refuses us."""
+    """The database cannot be reached, or refuses us; `in_doubt`: the answer to a COMMIT was lost."""
+
+    def __init__(self, message: str, *, hint: str | None = None, in_doubt: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.in_doubt = in_doubt
+
+
+class ConstraintHit(StoreError):
+    """The database refused a row that breaks a key: such as a second firing for a decided slot."""
 
 
 class StoreMissing(StoreError):
