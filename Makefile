@@ -1,33 +1,54 @@
-# qsched — `make help` lists what there is.
-PYTHON ?= python3
+# qsched — `make help` lists what there is. Needs Python >= 3.11 and make; everything else goes into .venv.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+MADE := $(VENV)/.made
+RUNTIME := $(VENV)/.runtime
+INSTALLED := $(VENV)/.installed
 
 .PHONY: help demo test check gate bench links clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip setuptools
-	$(BIN)/python -m pip install --quiet -e '.[test]'
-	touch $(STAMP)
+demo: $(RUNTIME)  ## one minute: triggers fire, a node stops, a misfire shows
+	$(BIN)/python -m qsched demo
 
-links: $(STAMP)
-	@mkdir -p .links && rm -rf .links/qsched && mkdir .links/qsched
-	@for f in qsched/*.py qsched/py.typed; do ln -sfn ../../$$f .links/qsched/$$(basename $$f); done
-	@for f in triggers scheduler cluster cli; do ln -sfn ../../$$f .links/qsched/$$f; done
+test: $(INSTALLED)  ## every test in its short form (under 8 minutes)
+	$(BIN)/pytest
 
-check: links  ## lint, types, contracts
+check: $(INSTALLED) links  ## lint, format, types, contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	cd .links && ../$(BIN)/lint-imports --no-logo --no-cache ../pyproject.toml
 
-test: $(STAMP)  ## every test in its short form (under 8 minutes)
-	$(BIN)/pytest
+gate: $(INSTALLED)  ## every test in its long form
+	QSCHED_LONG=1 $(BIN)/pytest
+
+bench: $(INSTALLED)  ## the measurements, one after another
+	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+# The floors under their installed name, for the tools that read files and not import hooks.
+links:
+	@mkdir -p .links/qsched
+	@for file in qsched/*.py qsched/py.typed; do ln -sfn ../../$$file .links/$$file; done
+	@for floor in triggers scheduler cluster cli; do ln -sfn ../../$$floor .links/qsched/$$floor; done
+	@for link in .links/qsched/*; do [ -e $$link ] || rm $$link; done
 
 clean:  ## remove what make made
-	rm -rf .venv .links build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .links build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(MADE):
+	@[ -n "$(PYTHON)" ] || { echo "qsched needs Python 3.11 or newer: install it, or name it: make PYTHON=…" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(RUNTIME): pyproject.toml | $(MADE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(INSTALLED): pyproject.toml | $(MADE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $(RUNTIME) $@
