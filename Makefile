@@ -28,7 +28,7 @@ gate: $(INSTALLED)  ## every test in its long form
 	QSCHED_LONG=1 $(BIN)/pytest
 
 bench: $(INSTALLED)  ## the measurements, one after another
-	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; export PYTHONPATH=tests; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 # The floors under their installed name, for the tools that read files and not import hooks.
 links:
