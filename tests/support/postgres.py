@@ -138,8 +138,18 @@ def _readable(binaries: Path, account: Account, folder: Path) -> Path:
     try:
         run([str(binaries / "postgres"), "--version"], account, folder)
     except RuntimeError:
-        copy = folder / "install"
-        shutil.copytree(binaries.parent, copy, symlinks=True)
-        copy.chmod(0o755)
-        return copy / binaries.name
+        return _copied(binaries, folder / "install")
     return binaries
+
+
+def _copied(binaries: Path, to: Path) -> Path:
+    """Copy an installation; a wheel's binaries look for their libraries beside the wheel's package."""
+    package = binaries.parent.parent
+    copy = to / package.name / binaries.parent.name
+    shutil.copytree(binaries.parent, copy, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, to / libraries.name)
+    for place in (to, copy.parent, copy):
+        place.chmod(0o755)
+    return copy / binaries.name

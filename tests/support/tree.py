@@ -24,7 +24,7 @@ def _written(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        made = path.name in _MADE or path.name.endswith(".egg-info")
+        made = path.name in _MADE or path.name.endswith((".egg-info", ".db", ".db-wal", ".db-shm"))
         hidden = path.name.startswith(".") and path.name not in {".ci", ".gitignore"}
         if made or hidden:
             continue
