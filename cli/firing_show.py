@@ -1,0 +1,73 @@
+"""`qsched firings show`: one firing, from its slot to its last attempt."""
+
+from typing import Any
+
+import click
+
+from .details import show_details
+from .exits import NOT_FOUND, CommandError
+from .firing_list import detail
+from .render import show_document
+from .rows import seconds_cell, when_cell
+from .settings import Settings
+from .table import Column, Item, Table, View, state_cell
+from .tree import command
+
+_ATTEMPTS = [
+    Column("ATTEMPT", lambda item, _: str(item["attempt"]), right=True),
+    Column("OUTCOME", lambda item, _: state_cell(item["outcome"] or "running"), paint=True),
+    Column("STARTED", lambda item, view: when_cell(item["started_at"], view)),
+    Column("TOOK", lambda item, _: seconds_cell(item["duration"]), right=True),
+    Column("NODE", lambda item, _: item["node"] or "-"),
+    Column("DETAIL", lambda item, _: _why(item)),
+]
+
+
+@command("show")
+@click.argument("firing", type=int)
+@click.pass_obj
+def show_firing(settings: Settings, firing: int) -> None:
+    """Show one firing: when it was due, when noticed, what ran where, and every attempt."""
+    from ..scheduler.store.firing_reports import firing as read_firing
+    from ..scheduler.store.reports import database_now
+
+    zone = settings.zone()
+    store = settings.reading()
+    item = read_firing(store, firing)
+    if item is None:
+        raise CommandError(f"no firing {firing}", code=NOT_FOUND, hint="`qsched firings list` shows all")
+    if settings.output in ("json", "yaml"):
+        show_document(settings.output, "FiringList", [item])
+        return
+    view = View(zone, database_now(store))
+    show_details(_facts(item, view), Table(_ATTEMPTS).lines(item["attempts"], view))
+
+
+def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
+    slots = (
+        ""
+        if item["covers"] == 1
+        else f" ({item['covers']} slots from {when_cell(item['first_scheduled_at'], view)})"
+    )
+    misfire = item["misfire"]
+    return [
+        ("Firing", f"{item['id']}  {state_cell(item['state'])}"),
+        ("Trigger", item["trigger"]),
+        ("Job", item["job"]),
+        ("Due", when_cell(item["scheduled_at"], view) + slots),
+        ("Noticed", when_cell(item["noticed_at"], view)),
+        ("Reason", item["reason"]),
+        ("Late", seconds_cell(item["late"])),
+        (
+            "Misfire",
+            misfire
+            and f"{misfire['decision']} (policy {misfire['policy']}, cause {misfire['cause'] or 'unknown'})",
+        ),
+        ("Detail", detail(item)),
+    ]
+
+
+def _why(item: Item) -> str:
+    error = item["error"]
+    said = [f"{error['type']}: {error['message']}" if error else None, item["note"]]
+    return " · ".join(text for text in said if text) or "-"

@@ -1,0 +1,50 @@
+"""`qsched nodes`: who runs it."""
+
+import click
+
+from .render import show
+from .rows import ago_cell
+from .settings import Settings
+from .table import Column, Item, state_cell
+from .tree import Leaf, Tree, command
+
+nodes = Tree("nodes", {"list": Leaf("nodes:list_nodes", "The nodes of the cluster.")}, help="Who runs it.")
+
+
+def _clock(item: Item) -> str:
+    return f"{item['clock_offset'] * 1000:+.0f}ms"
+
+
+def _trouble(item: Item) -> str:
+    said = [f"{item[kind]} {kind}" for kind in ("undecidable", "unloadable") if item[kind]]
+    return ", ".join(said) or "-"
+
+
+_COLUMNS = [
+    Column("NODE", lambda item, _: item["name"]),
+    Column("STATE", lambda item, _: state_cell(item["state"]), paint=True),
+    Column("INCARNATION", lambda item, _: str(item["incarnation"]), right=True, drop=2),
+    Column("HOST", lambda item, _: item["host"], drop=3),
+    Column("PID", lambda item, _: str(item["pid"]), right=True, drop=4),
+    Column("CHECKED IN", lambda item, view: ago_cell(item["checked_in_at"], view)),
+    Column("RUNNING", lambda item, _: f"{item['running']}/{item['capacity']}", right=True),
+    Column("CLOCK", lambda item, _: _clock(item), right=True, drop=1),
+    Column("LEADER", lambda item, _: "yes" if item["leader"] else "-", drop=5),
+    Column("VERSION", lambda item, _: item["version"], drop=5),
+    Column("REVISION", lambda item, _: str(item["revision"] or "-"), right=True, drop=5),
+    Column("TAGS", lambda item, _: ",".join(map(str, item["tags"])) or "-", wide=True),
+    Column("TROUBLE", lambda item, _: _trouble(item), drop=1),
+]
+
+
+@command("list")
+@click.option("--all", "ended", is_flag=True, help="Every incarnation there ever was.")
+@click.pass_obj
+def list_nodes(settings: Settings, ended: bool) -> None:
+    """List nodes: those that live, and those that ended in the last day."""
+    from ..scheduler.store.reports import database_now
+    from ..scheduler.store.reports import nodes as read_nodes
+
+    store = settings.reading()
+    items = read_nodes(store, ended_since=0 if ended else None)
+    show(settings, "NodeList", items, _COLUMNS, lambda: database_now(store))

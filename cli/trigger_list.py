@@ -1,0 +1,81 @@
+"""`qsched triggers list`: every trigger with its misfires at a glance; imports no engine and no job."""
+
+import click
+
+from .render import show
+from .rows import instant_of, seconds_cell, when_cell
+from .settings import Settings
+from .table import Column, Item, View, state_cell
+from .times import relative
+from .tree import command
+
+
+def shown_state(item: Item) -> str:
+    """The state as people see it: a paused trigger is paused, whatever it waits for."""
+    return "paused" if item["paused"] and item["state"] == "waiting" else str(item["state"])
+
+
+def reason(item: Item) -> str:
+    """Why a trigger does not fire: its error, or who paused it and why."""
+    if item["error"]:
+        return str(item["error"])
+    pause = item["paused"]
+    if not pause:
+        return "-"
+    words = [f"group paused by {pause['by']}" if pause["scope"] == "group" else f"paused by {pause['by']}"]
+    if pause["reason"]:
+        words.append(str(pause["reason"]))
+    return ": ".join(words)
+
+
+def _misfire(key: str) -> Column:
+    def cell(item: Item, _view: View) -> str:
+        misfire = item["last_misfire"]
+        return str((misfire and misfire[key]) or "-")
+
+    return Column(key.upper(), cell, drop=2 if key == "decision" else 3, wide=key in ("cause", "policy"))
+
+
+def _last_misfire(item: Item, view: View) -> str:
+    misfire = item["last_misfire"]
+    return when_cell(misfire and misfire["scheduled_at"], view)
+
+
+COLUMNS = [
+    Column("TRIGGER", lambda item, _: item["name"]),
+    Column("STATE", lambda item, _: state_cell(shown_state(item)), paint=True),
+    Column("JOB", lambda item, _: item["job"] or "-", wide=True),
+    Column("SCHEDULE", lambda item, _: item["schedule"] or "-", drop=4),
+    Column("ZONE", lambda item, _: item["time_zone"], wide=True),
+    Column("NEXT", lambda item, view: when_cell(item["next_fire_at"], view)),
+    Column("IN", lambda item, view: relative(instant_of(item["next_fire_at"]), view.now), wide=True),
+    Column("LAST", lambda item, view: relative(instant_of(item["prev_fire_at"]), view.now), drop=5),
+    Column("OUTCOME", lambda item, _: state_cell(item["last_outcome"]), drop=3, paint=True),
+    Column("FIRES", lambda item, _: str(item["fires"]), wide=True, right=True),
+    Column("MISFIRES", lambda item, _: str(item["misfires"]), right=True),
+    Column("LAST MISFIRE", _last_misfire, drop=3),
+    Column(
+        "LATE", lambda item, _: seconds_cell((item["last_misfire"] or {}).get("late")), right=True, drop=2
+    ),
+    _misfire("cause"),
+    _misfire("policy"),
+    _misfire("decision"),
+    Column("OWNER", lambda item, _: item["namespace"], wide=True),
+    Column("REASON", lambda item, _: reason(item), drop=1),
+]
+
+
+@command("list")
+@click.option("--group", metavar="NAME", help="Only the triggers of one group.")
+@click.option("--all", "retired", is_flag=True, help="Retired triggers too.")
+@click.pass_obj
+def list_triggers(settings: Settings, group: str | None, retired: bool) -> None:
+    """List triggers: state, next and last fire, last outcome, and misfires at a glance.
+
+    Changes nothing, and needs neither the jobs' code nor a running node.
+    """
+    from ..scheduler.store.reports import database_now, triggers
+
+    store = settings.reading()
+    items = triggers(store, group=group, retired=retired)
+    show(settings, "TriggerList", items, COLUMNS, lambda: database_now(store))

@@ -1,0 +1,39 @@
+"""How stored values look in an answer: RFC 3339 instants, UTC; seconds as numbers; JSON that may be broken."""
+
+import json
+from typing import Any
+
+from ...triggers.instant import SECOND, rfc3339
+
+Item = dict[str, Any]
+
+
+def instant(value: int | None) -> str | None:
+    """The instant in RFC 3339, UTC."""
+    return None if value is None else rfc3339(value)
+
+
+def seconds(value: int | None) -> float | None:
+    """A duration in seconds."""
+    return None if value is None else value / SECOND
+
+
+def readable(text: str | None) -> Item | None:
+    """The JSON object in a column; None for a broken one: that is its row's error, not the list's."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def error_item(text: str | None) -> Item | None:
+    """What a firing failed with; a text that cannot be read is shown as it is."""
+    if text is None:
+        return None
+    error = readable(text)
+    if error is None:
+        return {"type": None, "message": text}
+    return {"type": error.get("type"), "message": error.get("message")}
