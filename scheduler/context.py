@@ -12,7 +12,7 @@ from ..triggers.instant import from_instant
 from .clock import Clock
 from .errors import JobCancelled
 from .key_template import render_key
-from .loaded_job import NO_DATA, LoadedJob
+from .loaded_job import LoadedJob
 
 if TYPE_CHECKING:
     _Adapter = logging.LoggerAdapter[logging.Logger]
@@ -37,8 +37,8 @@ class RunRequest:
     late: int = 0
     attempt: int = 0
     recovering: bool = False
-    trigger_data: Mapping[str, Any] = NO_DATA
-    fire_data: Mapping[str, Any] = NO_DATA
+    trigger_data: Mapping[str, Any] | None = None
+    fire_data: Mapping[str, Any] | None = None
     timeout: int | None = None
     """Microseconds from the first instruction of the body."""
 
@@ -57,6 +57,7 @@ class JobContext:
         "_shields",
         "_told",
         "_wake",
+        "cancelled_at",
         "request",
     )
 
@@ -65,6 +66,7 @@ class JobContext:
         self._clock = clock
         self._lock = threading.Lock()
         self._cancel_reason: str | None = None
+        self.cancelled_at: float | None = None
         self._on_cancel: Callable[[], object] | None = None
         self._told = False
         self._shields = 0
@@ -209,6 +211,7 @@ class JobContext:
         with self._lock:
             if self._cancel_reason is not None:
                 return False
+            self.cancelled_at = self._clock.monotonic()
             self._cancel_reason = reason
         if (wake := self._wake) is not None:
             wake.set()

@@ -97,7 +97,7 @@ def target_of(function: Callable[..., Any]) -> str:
 
 
 def _mark(function: Any, said: dict[str, Any]) -> Any:
-    name: str = said.get("name") or getattr(function, "__name__", "")
+    name = str(said.get("name") or getattr(function, "__name__", ""))
     _check_function(function, name)
     policies = JobPolicies(**{key: value for key, value in said.items() if key not in ("name", "data")})
     _check_run_in(function, name, policies.run_in)

@@ -12,7 +12,6 @@ from ..triggers.declaration_variables import expand
 from ..triggers.job import JobDefinition, JobPolicies
 from .key_template import missing_names
 
-NO_DATA: Mapping[str, Any] = {}
 _CONTEXT = re.compile(r"\bJobContext\b")
 
 
@@ -85,7 +84,9 @@ class LoadedJob:
     def wants_ctx(self) -> bool:
         return self.arguments.context is not None
 
-    def run_data(self, trigger_data: Mapping[str, Any], fire_data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def run_data(
+        self, trigger_data: Mapping[str, Any] | None, fire_data: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
         """The data of one run: the job's, overlaid by the trigger's, overlaid by the fire's.
 
         `${VAR}` is expanded in what was declared, never in what a fire brings: that may come from anybody.

@@ -1,0 +1,90 @@
+"""The edge of a job's body: what goes in as arguments, and how whatever comes out becomes an outcome."""
+
+import json
+from collections.abc import Mapping
+from types import CoroutineType
+from typing import Any
+
+from .clock import Clock
+from .context import JobContext, RunRequest
+from .deadlines import Deadlines
+from .errors import TIMEOUT, PermanentError
+from .loaded_job import describe
+from .outcome import MESSAGE_BYTES, Outcome
+
+
+_NOTHING_RETURNED = Outcome.success()
+"""One value for the commonest end of all: making it costs as much as the rest of a run that does nothing."""
+
+
+class BodyTime:
+    """How long one body may run: its context is told at the time-out, and `over` says if it was kept."""
+
+    __slots__ = ("_clock", "_ctx", "_deadlines", "_until", "timeout")
+
+    def __init__(self, ctx: JobContext, clock: Clock, deadlines: Deadlines) -> None:
+        self.timeout = ctx.request.timeout
+        self._until: float | None = None
+        if self.timeout is not None:
+            self._ctx, self._clock, self._deadlines = ctx, clock, deadlines
+            self._until = clock.monotonic() + self.timeout / 1_000_000
+            deadlines.watch(ctx, self._until)
+
+    def over(self) -> bool:
+        """The body has ended: whether after its time, with nothing but the time-out to stop it before."""
+        if self._until is None:
+            return False
+        self._deadlines.forget(self._ctx)
+        return self._clock.monotonic() >= self._until and self._ctx.cancel_reason in (None, TIMEOUT)
+
+
+def arguments_of(request: RunRequest, ctx: JobContext) -> Mapping[str, Any]:
+    """The data as keyword arguments, with the context where wanted; raises PermanentError naming misfits."""
+    data = ctx.data
+    arguments = request.job.arguments
+    if problems := arguments.problems(data):
+        raise PermanentError(f"{describe(request.job)}: {'; '.join(problems)}: correct its data")
+    if arguments.context is None:
+        return data
+    return {**data, arguments.context: ctx}
+
+
+def outcome_of_value(value: object) -> Outcome:
+    """A body that returned `value`; a coroutine that nobody awaited is no success."""
+    if value is None:
+        return _NOTHING_RETURNED
+    if isinstance(value, CoroutineType):
+        value.close()
+        return Outcome.failure(
+            "PermanentError",
+            "the function returned a coroutine that nothing awaits: mark the async function itself with @job,"
+            " or make the decorator around it async",
+            permanent=True,
+        )
+    return Outcome.success(_result_text(value))
+
+
+def outcome_of_error(error: BaseException, ctx: JobContext) -> Outcome:
+    """A body that raised `error`, whatever it is; never raises."""
+    try:
+        # what the reader wants to see begins in the job's own code, not in the frame that called it
+        if error.__traceback__ is not None:
+            error.__traceback__ = error.__traceback__.tb_next or error.__traceback__
+        return Outcome.of_exception(error, cancel_reason=ctx.cancel_reason)
+    except BaseException:  # MemoryError and the like may strike twice
+        return Outcome.failure(type(error).__name__, "the error could not be read")
+
+
+def _result_text(value: object) -> str:
+    """What a job gave back, as text that costs no more than its beginning."""
+    if isinstance(value, str):
+        return value[: MESSAGE_BYTES + 1]
+    text = ""
+    try:
+        for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+            text += piece
+            if len(text) > MESSAGE_BYTES:
+                break
+    except Exception:
+        return f"<{type(value).__qualname__}: not stored, JSON cannot carry it>"
+    return text

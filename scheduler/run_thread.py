@@ -1,0 +1,28 @@
+"""Runs a plain function in the thread that asks; it can be told to stop, but not be made to."""
+
+from contextvars import Context
+
+from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value
+from .clock import Clock
+from .context import JobContext
+from .deadlines import Deadlines
+from .outcome import Outcome
+
+
+def run_in_thread(ctx: JobContext, clock: Clock, deadlines: Deadlines) -> Outcome:
+    """Call the job's function and answer how it ended; never raises, not SystemExit either.
+
+    A body that ends after its time-out has timed out, whatever it returns or raises.
+    """
+    request = ctx.request
+    time = BodyTime(ctx, clock, deadlines)
+    try:
+        function = request.job.function
+        assert function is not None
+        # a context of its own, so that no job sees what another left in a ContextVar
+        outcome = outcome_of_value(Context().run(function, **arguments_of(request, ctx)))
+    except BaseException as error:
+        outcome = outcome_of_error(error, ctx)
+    if time.over() and time.timeout is not None:
+        return Outcome.timeout(time.timeout)
+    return outcome

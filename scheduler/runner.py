@@ -1,0 +1,46 @@
+"""One place that can run any loaded job, whatever its kind, and answers with an outcome whatever happens."""
+
+import asyncio
+
+from .clock import Clock
+from .command_process import GRACE, CommandProcess
+from .context import JobContext
+from .deadlines import Deadlines
+from .outcome import Outcome
+from .run_async import run_async
+from .run_command import run_command
+from .run_thread import run_in_thread
+
+
+class Runner:
+    """Runs bodies; one per node. Its time-outs are kept by one thread, which starts with the first."""
+
+    def __init__(self, clock: Clock, *, grace: float = GRACE) -> None:
+        self._clock = clock
+        self._deadlines = Deadlines(clock)
+        self._grace = grace
+        self._commands: set[CommandProcess] = set()
+
+    def run(self, ctx: JobContext) -> Outcome:
+        """Run a body to its end in this thread (an async one on a loop of its own); never raises."""
+        job = ctx.request.job
+        if job.definition.kind == "command":
+            return run_command(ctx, self._clock, self._deadlines, self._commands, self._grace)
+        if job.is_async:
+            return asyncio.run(self.run_async(ctx))
+        return run_in_thread(ctx, self._clock, self._deadlines)
+
+    async def run_async(self, ctx: JobContext) -> Outcome:
+        """Run an async body in the current task; never raises."""
+        return await run_async(ctx, self._clock, self._deadlines)
+
+    def kill_commands(self) -> int:
+        """End every running command and its group by force, as the last thing before the process leaves."""
+        commands = list(self._commands)
+        for command in commands:
+            command.kill_group()
+        return len(commands)
+
+    def close(self) -> None:
+        """End the thread that keeps the time-outs."""
+        self._deadlines.close()
