@@ -1,7 +1,9 @@
 """How a command ends: which error means which exit code, and the one line that says it (DESIGN §11)."""
 
 import os
-from typing import Final
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 
@@ -54,15 +56,24 @@ def told(error: BaseException) -> str:
     """What is said of an error: one line with the next step; a declaration's errors, each with its place."""
     if isinstance(error, click.ClickException):
         return "error: " + one_line(_usage(error))
-    if callable(render := getattr(error, "render", None)):
-        return str(render())
+    if problems := getattr(error, "problems", None):
+        return told_problems(problems)
     if isinstance(error, QschedError):
         hint = getattr(error, "hint", None)
         return "error: " + one_line(f"{error}: {hint}" if hint else str(error))
-    words = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
     if isinstance(error, OSError):
-        return "error: " + one_line(words)
-    return "error: unexpected " + one_line(words) + " (QSCHED_TRACEBACK=1 shows where)"
+        return "error: " + one_line(str(error))
+    words = one_line(f"{type(error).__name__}: {error}")
+    return f"error: unexpected {words} (QSCHED_TRACEBACK=1 shows where)"
+
+
+def told_problems(problems: Sequence[Any]) -> str:
+    """A declaration's problems: with their source lines for a person, one line each for a log."""
+    if sys.stderr and sys.stderr.isatty():
+        from ..triggers.declaration_problem import render
+
+        return render(problems)
+    return "\n".join(one_line(str(problem)) for problem in problems)
 
 
 def wants_traceback() -> bool:

@@ -24,7 +24,7 @@ def show(
     *,
     name: Callable[[Item], object] = lambda item: item["name"],
 ) -> None:
-    """Write items as table, wide, json, yaml, or one name a line; as they come, so that a long list begins at once."""
+    """Write items as table, wide, json, yaml, or one name a line; a long list begins at once."""
     if settings.output in ("table", "wide"):
         _show_table(settings, kind, items, columns, now)
     elif settings.output == "name":

@@ -8,7 +8,7 @@ from ..triggers.duration import parse_duration
 from ..triggers.errors import TriggerError
 from ..triggers.instant import DAY, HOUR, MINUTE, SECOND, from_instant, to_instant
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -18,7 +18,7 @@ def when(instant: int | None, zone: tzinfo, now: int) -> str:
         return "-"
     moment, today = from_instant(instant).astimezone(zone), from_instant(now).astimezone(zone)
     year = "" if moment.year == today.year else f" {moment.year}"
-    day = f"{_DAYS[moment.weekday()]} {moment.day:2d} {_MONTHS[moment.month - 1]}{year}"
+    day = f"{WEEKDAYS[moment.weekday()][:3]} {moment.day:2d} {_MONTHS[moment.month - 1]}{year}"
     return f"{day} {moment:%H:%M:%S}"
 
 

@@ -12,8 +12,9 @@ PAGE = 2000
 
 _FIRINGS = """
 SELECT f.id, f.trigger_name, f.job_name, f.scheduled_at, f.first_scheduled_at, f.covers, f.noticed_at,
-       f.reason, f.state, f.outcome, f.attempt, f.recoveries, n.name, f.started_at, f.finished_at, f.first_started_at,
-       f.error, f.misfire_cause, f.misfire_policy, f.misfire_decision, f.run_at, f.note, f.fence
+       f.reason, f.state, f.outcome, f.attempt, f.recoveries, n.name, f.started_at, f.finished_at,
+       f.first_started_at, f.error, f.misfire_cause, f.misfire_policy, f.misfire_decision, f.run_at,
+       f.note, f.fence
   FROM qsched_firings f LEFT JOIN qsched_nodes n ON n.incarnation = f.incarnation
  WHERE f.cluster = ?"""
 

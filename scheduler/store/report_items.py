@@ -1,4 +1,4 @@
-"""How stored values look in an answer: RFC 3339 instants, UTC; seconds as numbers; JSON that may be broken."""
+"""How stored values look in an answer: RFC 3339 instants, seconds as numbers, JSON that may be broken."""
 
 import json
 from typing import Any

@@ -1,0 +1,172 @@
+"""`qsched triggers show` and `next`: one trigger, its schedule in words and what it will do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..triggers.instant import rfc3339
+from .details import show_details
+from .exits import FAILED, NOT_FOUND, CommandError
+from .firing_list import FIRING_COLUMNS, unknown_trigger
+from .render import answer, say, show_document
+from .rows import seconds_cell, when_cell
+from .settings import Settings
+from .table import Item, Table, View, state_cell
+from .times import InstantType, relative, when
+from .tree import command
+from .trigger_list import reason, shown_state
+
+if TYPE_CHECKING:
+    from ..scheduler.store.database import Store
+    from ..triggers.schedule import Schedule
+    from ..triggers.trigger import TriggerDefinition
+
+_LAST = 5
+
+
+@command("show")
+@click.argument("trigger")
+@click.pass_obj
+def show_trigger(settings: Settings, trigger: str) -> None:
+    """Show one trigger: state, schedule in words, next fires, misfires and last firings."""
+    from ..scheduler.store.firing_reports import Wanted, firings, trigger_id
+    from ..scheduler.store.reports import database_now
+    from ..triggers.trigger import split_key
+
+    zone = settings.zone()
+    store = settings.reading()
+    item = found(store, trigger)
+    number = trigger_id(store, *split_key(trigger))
+    last = list(firings(store, Wanted(number, limit=_LAST)))
+    now = database_now(store)
+    item = {**item, **_plans(item, now), "firings": last}
+    if settings.output in ("json", "yaml"):
+        show_document(settings.output, "TriggerList", [item])
+        return
+    view = View(zone, now)
+    show_details(_facts(item, view), Table(FIRING_COLUMNS).lines(last, view))
+
+
+@command("next")
+@click.argument("trigger")
+@click.option(
+    "-n", "--n", "count", type=click.IntRange(1, 100_000), default=5, help="How many.  [default: 5]"
+)
+@click.option(
+    "--from", "start", type=InstantType(), help="Fires after this instant.  [default: what comes next]"
+)
+@click.pass_obj
+def next_fires(settings: Settings, trigger: str, count: int, start: int | None) -> None:
+    """Show when a trigger will fire next; clock changes are marked.
+
+    Without --from the first is the oldest slot not decided yet, which may be due already.
+    """
+    from ..scheduler.store.reports import database_now
+
+    zone = settings.zone()
+    store = settings.reading()
+    item = found(store, trigger)
+    now = database_now(store)
+    definition, schedule = _compiled(item)
+    slots = _slots(item, schedule, start, count, now)
+    notes = [_note(schedule, slot) for slot in slots]
+    if settings.output in ("json", "yaml"):
+        rows = [
+            {"trigger": item["name"], "at": rfc3339(s), "note": n} for s, n in zip(slots, notes, strict=True)
+        ]
+        show_document(settings.output, "FireList", rows)
+        return
+    if not slots:
+        say(f"{trigger} will not fire again" if item["state"] == "done" else f"{trigger} will not fire then")
+    if (why := reason(item)) != "-":
+        say(f"{trigger} is {shown_state(item)}: {why}")
+    for slot, note in zip(slots, notes, strict=True):
+        words = f"{when(slot, zone, now)}  {relative(slot, now)}" + (f"  ({note})" if note else "")
+        answer(rfc3339(slot) if settings.output == "name" else words)
+    del definition
+
+
+def found(store: Store, key: str) -> Item:
+    """The trigger of that key; raises the error that names the nearest."""
+    from ..scheduler.store.reports import trigger
+
+    item = trigger(store, key)
+    if item is None:
+        raise unknown_trigger(store, key)
+    if item["state"] == "retired":
+        raise CommandError(
+            f"trigger {key!r} is retired",
+            code=NOT_FOUND,
+            hint="`qsched firings list --trigger` shows its history",
+        )
+    return item
+
+
+def _compiled(item: Item) -> tuple[TriggerDefinition, Schedule]:
+    from ..triggers.errors import TriggerError
+    from ..triggers.trigger import TriggerDefinition, split_key
+
+    try:
+        definition = TriggerDefinition.from_spec(*split_key(item["name"]), item["definition"])
+        return definition, definition.compile()
+    except TriggerError as error:
+        raise CommandError(f"trigger {item['name']!r}: {error}", code=FAILED) from error
+
+
+def _slots(item: Item, schedule: Schedule, start: int | None, count: int, now: int) -> list[int]:
+    from .rows import instant_of
+
+    if start is None:
+        due = instant_of(item["next_fire_at"])
+        start = now if due is None else due - 1
+    slots: list[int] = []
+    slot = schedule.slot_after(start)
+    while slot is not None and len(slots) < count:
+        slots.append(slot)
+        slot = schedule.slot_after(slot)
+    return slots
+
+
+def _note(schedule: Schedule, slot: int) -> str | None:
+    inner = getattr(schedule, "inner", schedule)
+    notes = getattr(inner, "notes", None)
+    return notes(slot) if callable(notes) else None
+
+
+def _plans(item: Item, now: int) -> dict[str, Any]:
+    """What the definition says; a broken one says so instead."""
+    try:
+        definition, schedule = _compiled(item)
+        slots = _slots(item, schedule, None, _LAST, now) if item["state"] == "waiting" else []
+        return {
+            "words": schedule.words(),
+            "misfire_rule": str(definition.misfire),
+            "next": [rfc3339(s) for s in slots],
+        }
+    except CommandError as error:
+        return {"words": None, "misfire_rule": None, "next": [], "error": item["error"] or str(error)}
+
+
+def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
+    misfire = item["last_misfire"]
+    told = misfire and (
+        f"{when_cell(misfire['scheduled_at'], view)}, {seconds_cell(misfire['late'])} late,"
+        f" cause {misfire['cause'] or 'unknown'}: {misfire['decision']}"
+    )
+    return [
+        ("Trigger", f"{item['name']}  {state_cell(shown_state(item))}"),
+        ("Reason", reason(item)),
+        ("Job", item["job"]),
+        ("Owner", f"namespace {item['namespace']}"),
+        ("Schedule", item["schedule"]),
+        ("Zone", item["time_zone"]),
+        ("In words", item["words"]),
+        ("Policy", item["misfire_rule"]),
+        ("Next", ", ".join(when_cell(at, view) for at in item["next"])),
+        ("Last", f"{when_cell(item['prev_fire_at'], view)}  {state_cell(item['last_outcome'])}"),
+        ("Fires", item["fires"]),
+        ("Misfires", item["misfires"]),
+        ("Last misfire", told),
+    ]
