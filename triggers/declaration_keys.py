@@ -1,0 +1,252 @@
+"""Every key of a declaration, place by place; the readers and the JSON Schema are both made from these."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from typing_extensions import TypedDict
+
+from .declaration_fields import (
+    Boolean,
+    Command,
+    Data,
+    Duration,
+    DurationOrZero,
+    DurationText,
+    DurationTexts,
+    Environment,
+    Key,
+    Name,
+    Names,
+    Number,
+    Target,
+    Text,
+    Time,
+    Version,
+    Zone,
+    read_text,
+    whole,
+    word_of,
+)
+from .job import OVERLAPS
+from .misfire import MOST_LIMIT, POLICIES
+from .retry import MOST_RETRIES, ON_EXHAUSTED, PRESETS
+from .yaml_scalars import Plain
+
+_ONLY_THESE = ConfigDict(extra="forbid")
+
+_QUARTZ_WORDS = {
+    "FIRE_ONCE_NOW": "fire_once",
+    "FIRE_NOW": "fire_once",
+    "SMART_POLICY": "fire_once",
+    "DO_NOTHING": "skip",
+    "IGNORE_MISFIRES": "fire_all",
+    "IGNORE_MISFIRE_POLICY": "fire_all",
+}
+_OVERLAP_WORDS = {"forbid": "skip", "replace": "cancel", "disallow": "queue", "buffer": "queue"}
+GAPS: Final = ("run_after", "skip")
+REPEATS: Final = ("once", "twice")
+RUN_IN: Final = ("thread", "process", "async")
+
+
+def _words(*words: str, aliases: Mapping[str, str] | None = None) -> Any:
+    reader = PlainValidator(word_of(*words, aliases=aliases))
+    return Annotated[str, reader, WithJsonSchema({"type": "string", "enum": list(words)})]
+
+
+def _whole(least: int, most: int) -> Any:
+    schema = WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
+    return Annotated[int, PlainValidator(whole(least, most)), schema]
+
+
+def _short_misfire(value: object) -> object:
+    return {"policy": value} if isinstance(value, str) else value
+
+
+def _short_retry(value: object) -> object:
+    """`retry: 3`, `retry: none`, `retry: hangfire` in the long form."""
+    if isinstance(value, Plain) and value.isascii() and value.lstrip("+-").isdigit():
+        return {"max_retries": value}
+    if isinstance(value, str):
+        return {"preset": value}
+    return value
+
+
+def _read_preset(value: object) -> str:
+    return word_of(NO_RETRY, *PRESETS)(value)
+
+
+NO_RETRY: Final = "none"
+Policy = _words(*POLICIES, aliases=_QUARTZ_WORDS)
+Overlap = _words(*OVERLAPS, aliases=_OVERLAP_WORDS)
+Texts = Annotated[
+    list[Annotated[str, PlainValidator(read_text)]],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    WithJsonSchema({"type": ["array", "string"], "items": {"type": "string"}}),
+]
+
+
+class MisfireKeys(TypedDict, total=False):
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    policy: Annotated[Policy, Field(description="what happens to the missed slots")]
+    threshold: Annotated[
+        DurationOrZero, Field(description="how late a slot may be noticed and still be on time")
+    ]
+    window: Annotated[Duration, Field(description="fire_all: how far back")]
+    limit: Annotated[_whole(1, MOST_LIMIT), Field(description="fire_all: how many at most, the newest")]
+
+
+class DstKeys(TypedDict, total=False):
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    gap: Annotated[_words(*GAPS), Field(description="a local time that does not exist")]
+    overlap: Annotated[_words(*REPEATS), Field(description="a local time that comes twice")]
+
+
+class RetryKeys(TypedDict, total=False):
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    max_retries: Annotated[_whole(0, MOST_RETRIES), Field(description="3 means at most four runs")]
+    delay: DurationText
+    multiplier: Number
+    max_delay: DurationText
+    jitter: Annotated[Number, Field(description="share of the delay, 0 to 1")]
+    delays: Annotated[DurationTexts, Field(description="stands in place of delay and multiplier")]
+    preset: Annotated[
+        str, PlainValidator(_read_preset), WithJsonSchema({"type": "string", "enum": [NO_RETRY, *PRESETS]})
+    ]
+    retry_on: Annotated[Texts, Field(description="only these exceptions")]
+    no_retry_on: Annotated[Texts, Field(description="never these exceptions")]
+    give_up_after: DurationText
+    on_exhausted: _words(*ON_EXHAUSTED)  # type: ignore[valid-type]
+
+
+Misfire = Annotated[MisfireKeys, BeforeValidator(_short_misfire)]
+Retry = Annotated[RetryKeys, BeforeValidator(_short_retry)]
+
+
+class PolicyKeys(TypedDict, total=False):
+    """What a job, `defaults` and `cluster` may all say about how jobs run."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    request_recovery: Annotated[Boolean, Field(description="run again elsewhere when the node dies")]
+    max_recoveries: _whole(0, 1000)  # type: ignore[valid-type]
+    overlap: Annotated[Overlap, Field(description="when a slot comes while the job is still running")]
+    timeout: Annotated[Duration, Field(description="per attempt")]
+    retry: Retry
+    run_in: _words(*RUN_IN)  # type: ignore[valid-type]
+    run_on: Annotated[Names, Field(description="only on nodes with one of these tags")]
+
+
+class ClusterKeys(PolicyKeys, total=False):
+    """Defaults of the whole cluster, for what neither a file nor a decorator says."""
+
+
+class DefaultsKeys(PolicyKeys, total=False):
+    """What jobs and triggers of this file, and of the files it includes, say unless they say otherwise."""
+
+    time_zone: Zone
+    dst: DstKeys
+    misfire: Misfire
+    priority: _whole(-1_000_000, 1_000_000)  # type: ignore[valid-type]
+
+
+class JobKeys(PolicyKeys, total=False):
+    """A job: what to run."""
+
+    python: Annotated[Target, Field(description="module:function")]
+    command: Annotated[Command, Field(description="a text for /bin/sh, or a list of arguments")]
+    env: Annotated[Environment, Field(description="of a command; ${VAR} is expanded where it runs")]
+    cwd: Text
+    key: Annotated[Text, Field(description="idempotency key over data, as in invoice:{order_id}")]
+    data: Annotated[Data, Field(description="keyword arguments")]
+    group: Name
+    tags: Names
+    description: Text
+
+
+class TriggerKeys(JobKeys, total=False):
+    """A trigger: when to run which job; or, with `command` or `python`, a job of its own."""
+
+    cron: Annotated[Text, Field(description="five fields, or @daily and the like; quote it")]
+    quartz: Annotated[Text, Field(description="six or seven fields, seconds first; quote it")]
+    every: Annotated[Duration, Field(description="a fixed interval")]
+    anchor: Annotated[Time, Field(description="where `every` counts from; else start_at, else the epoch")]
+    at: Annotated[Time, Field(description="once")]
+    job: Annotated[Text, Field(description="a job of the files or of the code, or module:function")]
+    start_at: Time
+    end_at: Annotated[Time, Field(description="inclusive")]
+    max_fires: _whole(1, 2**53)  # type: ignore[valid-type]
+    time_zone: Zone
+    dst: DstKeys
+    misfire: Misfire
+    priority: Annotated[
+        _whole(-1_000_000, 1_000_000), Field(description="5; higher first among what is due together")
+    ]
+    paused: Annotated[Boolean, Field(description="the state it is created in")]
+    renamed_from: Annotated[Key, Field(description="the key it had before: keeps state and history")]
+
+
+class FileKeys(TypedDict, total=False):
+    """A file of declarations."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    qsched: Annotated[Version, Field(description="format version")]
+    namespace: Annotated[Name, Field(description="what apply and prune may touch")]
+    include: Annotated[Texts, Field(description="files or globs, relative to this file")]
+    defaults: DefaultsKeys
+    cluster: ClusterKeys
+    jobs: dict[str, JobKeys]
+    triggers: dict[str, TriggerKeys]
+
+
+SCHEDULES: Final = ("cron", "quartz", "every", "at")
+KINDS: Final = ("python", "command")
+POLICIES_OF_JOBS: Final = tuple(PolicyKeys.__annotations__)
+ONLY_OF_JOBS: Final = (
+    "request_recovery",
+    "max_recoveries",
+    "overlap",
+    "timeout",
+    "run_in",
+    "key",
+    "env",
+    "cwd",
+)
+"""What a trigger may say only when it declares its own job."""
+
+LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "delay", "any", "all")
+LATER: Final = frozenset(
+    (*LATER_SCHEDULES, "http", "exclude", "calendars", "jitter", "splay", "persist_data", "unique_key")
+)
+"""Keys of the format that this version refuses instead of ignoring."""
+
+OTHER_WORDS: Final = {
+    "tz": "time_zone",
+    "timezone": "time_zone",
+    "shell": "command",
+    "cmd": "command",
+    "script": "command",
+    "kwargs": "data",
+    "args": "data",
+    "params": "data",
+    "schedule": "cron",
+    "crontab": "cron",
+    "interval": "every",
+    "starts_at": "start_at",
+    "ends_at": "end_at",
+    "enabled": "paused",
+    "suspend": "paused",
+    "concurrency": "overlap",
+    "max_instances": "overlap",
+    "misfire_grace": "misfire",
+    "misfire_grace_time": "misfire",
+    "catchup": "misfire",
+    "max_attempts": "max_retries",
+    "attempts": "max_retries",
+    "backoff": "multiplier",
+    "environment": "env",
+    "working_dir": "cwd",
+    "func": "python",
+    "function": "python",
+    "callable": "python",
+}
+"""What other schedulers call our keys."""

@@ -1,0 +1,120 @@
+"""What is allowed and seldom meant: schedules that are over, retries that never fit, old booleans."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from .cron import Cron
+from .declaration_fields import Wrong
+from .declaration_files import Source
+from .declaration_jobs import Jobs, complain, raw_at
+from .declaration_keys import POLICIES_OF_JOBS
+from .declaration_triggers import Declared
+from .duration import format_duration
+from .instant import MINUTE, SECOND, rfc3339
+from .retry import MARGIN, RetryPolicy
+from .schedule import Bounded, Schedule
+from .yaml_scalars import OLD_BOOLEANS, Plain
+from .yaml_tree import Path
+
+_SAMPLE = 16
+"""So many slots from now on are looked at for the shortest gap."""
+_LEAST_GAP = {"cron": MINUTE, "quartz": SECOND}
+
+
+class Lint:
+    """Looks over the triggers and files of one declaration at the instant `now`."""
+
+    def __init__(self, jobs: Jobs, cluster: Mapping[str, Any], now: int) -> None:
+        self.jobs, self.now = jobs, now
+        self.cluster_retry: RetryPolicy | None = cluster.get("retry")
+        self._gaps: dict[Schedule, int | None] = {}
+
+    def trigger(self, declared: Declared) -> None:
+        """Note what is doubtful about one trigger, and refuse one that never fires."""
+        kind = next(iter(declared.definition.schedule))
+        kind_path = (kind,)
+        inner = declared.schedule.inner if isinstance(declared.schedule, Bounded) else declared.schedule
+        for remark in inner.remarks if isinstance(inner, Cron) else ():
+            code = "W003" if " is read as " in remark else "W002"
+            message, _, hint = remark.partition("; ")
+            complain(declared.source, declared.path, Wrong(code, message, hint, kind_path))
+        if declared.schedule.slot_after(self.now) is None:
+            self._over(declared, kind)
+        self._retry(declared, inner, kind)
+
+    def _over(self, declared: Declared, kind: str) -> None:
+        start_at, end_at = declared.definition.start_at, declared.definition.end_at
+        if start_at is not None and end_at is not None and start_at > end_at:
+            return  # an error of its own
+        last = declared.schedule.latest_before(self.now)
+        if last is None:
+            hint = "correct start_at or end_at"
+            message = f"no slot of `{kind}` lies within start_at and end_at, so it can never fire"
+            complain(declared.source, declared.path, Wrong("E022", message, hint, (kind,)))
+            return
+        key = kind if kind == "at" or declared.definition.end_at is None else "end_at"
+        message = f"the last slot was {rfc3339(last)}: the trigger is stored as done"
+        complain(
+            declared.source, declared.path, Wrong("W001", message, "remove it, or give a later time", (key,))
+        )
+
+    def _retry(self, declared: Declared, inner: Schedule, kind: str) -> None:
+        policy = declared.definition.retry
+        job = self.jobs.declared.get(declared.definition.job)
+        if policy is None and job is not None:
+            policy = job.policies.retry
+        if policy is None:
+            policy = self.cluster_retry
+        if policy is None or not policy.max_retries:
+            return
+        delay = policy.shortest_delay()
+        if delay + MARGIN < _LEAST_GAP.get(kind, 0):
+            return  # it fits, whatever the fields say
+        if inner not in self._gaps:
+            self._gaps[inner] = self._shortest_gap(inner)
+        gap = self._gaps[inner]
+        if gap is None or delay + MARGIN < gap:
+            return
+        said = "retry" in raw_at(declared.source, declared.path)
+        message = (
+            f"the first retry comes {format_duration(delay)} after a failure, and the next slot may be"
+            f" {format_duration(gap)} after the last: it is dropped then"
+        )
+        hint = "retry sooner, or write `retry: none`"
+        complain(declared.source, declared.path, Wrong("W004", message, hint, ("retry" if said else kind,)))
+
+    def _shortest_gap(self, schedule: Schedule) -> int | None:
+        slots, slot = [], schedule.slot_after(self.now)
+        while slot is not None and len(slots) < _SAMPLE:
+            slots.append(slot)
+            slot = schedule.slot_after(slot)
+        return min((later - sooner for sooner, later in pairwise(slots)), default=None)
+
+    def file(self, source: Source) -> None:
+        """Note old booleans in data, and defaults that cannot reach jobs of the code."""
+        for section in ("jobs", "triggers"):
+            tree = source.document.tree
+            mapping = tree.get(section) if isinstance(tree, dict) else None
+            for name, raw in mapping.items() if isinstance(mapping, dict) else ():
+                if isinstance(raw, dict) and isinstance(raw.get("data"), dict):
+                    self._old_booleans(raw["data"], source, (section, name, "data"))
+        unreached = [
+            key for key in POLICIES_OF_JOBS if key in source.own_defaults and key not in ("retry", "run_on")
+        ]
+        if unreached and (names := sorted(self.jobs.out_of_reach.get(source, ()))):
+            listed = ", ".join(f"`{name}`" for name in names[:5]) + (" and others" if len(names) > 5 else "")
+            for key in unreached:
+                message = f"`defaults.{key}` does not reach jobs declared in code: {listed}"
+                hint = "set it on the function, or declare the job here"
+                complain(source, ("defaults", key), Wrong("W006", message, hint, on_key=True))
+
+    def _old_booleans(self, value: Any, source: Source, path: Path) -> None:
+        if isinstance(value, Plain) and value in OLD_BOOLEANS:
+            hint = f'write true or false, or "{value}" if text is meant'
+            complain(source, path, Wrong("W005", f"`{value}` is the text {str(value)!r} here", hint))
+        items: Any = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
+        for name, item in items:
+            self._old_booleans(item, source, (*path, name))

@@ -1,0 +1,48 @@
+"""The JSON Schema of a declaration, for editors; made from the same keys that the reader uses."""
+
+from typing import Any
+
+from .declaration_keys import (
+    KINDS,
+    SCHEDULES,
+    FileKeys,
+    JobKeys,
+    MisfireKeys,
+    RetryKeys,
+    TriggerKeys,
+)
+from .declaration_shape import adapter
+from .misfire import POLICIES
+from .retry import PRESETS
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+
+
+def json_schema() -> dict[str, Any]:
+    """A schema in the draft that every editor reads."""
+    made = adapter(FileKeys).json_schema(ref_template="#/definitions/{model}")
+    definitions: dict[str, Any] = made.pop("$defs", {})
+    made = {"$schema": DRAFT, "title": "qsched declaration", **made, "definitions": definitions}
+    made["required"] = ["qsched"]
+    for section in ("jobs", "triggers"):
+        made["properties"][section]["propertyNames"] = {
+            "minLength": 1,
+            "maxLength": 200,
+            "pattern": "^[^/]*$",
+        }
+    _one_of(definitions[JobKeys.__name__], KINDS)
+    _one_of(definitions[TriggerKeys.__name__], SCHEDULES)
+    short_misfire = {"type": "string", "enum": list(POLICIES)}
+    short_retry = [{"type": "string", "enum": ["none", *PRESETS]}, {"type": "integer", "minimum": 0}]
+    _shorthand(definitions, MisfireKeys.__name__, [short_misfire])
+    _shorthand(definitions, RetryKeys.__name__, short_retry)
+    return made
+
+
+def _one_of(definition: dict[str, Any], keys: tuple[str, ...]) -> None:
+    definition["oneOf"] = [{"required": [key]} for key in keys]
+
+
+def _shorthand(definitions: dict[str, Any], name: str, short: list[dict[str, Any]]) -> None:
+    """The short forms beside the long one: `misfire: skip`, `retry: 3`."""
+    definitions[name] = {"anyOf": [*short, definitions[name]]}
