@@ -73,6 +73,9 @@ class RetryPolicy:
         for name in ("delay", "max_delay", "give_up_after"):
             if (value := getattr(self, name)) is not None:
                 _check_whole(name, value, 1, LONGEST_DELAY)
+        for name in ("delays", "retry_on", "no_retry_on"):
+            if not isinstance(getattr(self, name), tuple):
+                raise TriggerError(f"retry.{name} must be a list, and {getattr(self, name)!r} is not")
         for value in self.delays:
             _check_whole("delays", value, 1, LONGEST_DELAY)
         for name, least, most in (("multiplier", 1.0, 1e6), ("jitter", 0.0, 1.0)):
@@ -316,9 +319,9 @@ def _options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _preset(name: object) -> RetryPolicy:
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise TriggerError(f"retry preset {name!r} is not known: write none or one of {', '.join(PRESETS)}")
-    return PRESETS[str(name)]()
+    return PRESETS[name]()
 
 
 def _from_mapping(declared: Mapping[Any, Any]) -> RetryPolicy:
