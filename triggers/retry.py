@@ -185,10 +185,11 @@ class RetryPolicy:
             raise DefinitionError(
                 f"the retry policy has unknown keys {', '.join(unknown)}: a newer qsched may know them"
             )
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in spec.items()
+        }
         try:
-            return cls(
-                **{name: tuple(value) if isinstance(value, list) else value for name, value in spec.items()}
-            )
+            return cls(**fields)
         except TriggerError as error:
             raise DefinitionError(f"{error}: apply it again") from error
 
