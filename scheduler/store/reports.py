@@ -170,6 +170,12 @@ def _job_item(row: Any) -> Item:
     }
 
 
+def job_names(store: Store) -> set[str]:
+    """The names of all jobs that are not retired: what a declaration may refer to."""
+    statement = "SELECT name FROM qsched_jobs WHERE cluster = ? AND state <> 'retired'"
+    return {row[0] for row in _rows(store, "job names", statement)}
+
+
 _NODES = """
 SELECT n.name, n.incarnation, n.state, n.host, n.pid, n.started_at, n.checked_in_at, n.capacity, n.running,
        n.clock_offset, n.version, n.revision, n.tags, n.ended_at, n.undecidable, n.unloadable,

@@ -1,0 +1,173 @@
+"""`qsched demo`: triggers fire, the node is stopped until slots are missed, and the misfires are shown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ..triggers.instant import SECOND
+from .exits import FAILED, CommandError
+from .render import say
+from .settings import Settings
+from .tree import command
+
+if TYPE_CHECKING:
+    from ..scheduler.store.database import Store
+
+DECLARATION: Final = """\
+qsched: 1
+namespace: demo
+jobs:
+  greet:       {python: "qsched.cli.demo_jobs:greet"}
+  count_stock: {python: "qsched.cli.demo_jobs:count_stock"}
+triggers:
+  hello:    {job: greet, every: 2s, data: {name: demo}}
+  stock:    {job: count_stock, quartz: "0/3 * * * * ?", misfire: {policy: fire_once, threshold: 1s}}
+  beat:     {command: "echo still alive", every: 1s, misfire: {policy: skip, threshold: 1s}}
+  invoices: {job: greet, cron: "15 2 * * mon-fri", time_zone: Europe/Istanbul, data: {name: night}}
+"""
+
+_PATIENCE: Final = 15.0
+_LOOK: Final = 0.1
+_FIRINGS: Final = 8
+_MISSED: Final = 3 * SECOND
+
+
+@command("demo")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep everything there.  [default: a temporary folder]",
+)
+@click.pass_context
+def demo(context: click.Context, folder: Path | None) -> None:
+    """Apply a declaration to an SQLite store, run a node, stop it until slots are missed, run it again.
+
+    Ends by printing `qsched triggers list`, where the misfires are seen. Takes about twenty seconds.
+    """
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        _run(context, folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="qsched-demo-") as made:
+        _run(context, Path(made))
+
+
+def _run(context: click.Context, folder: Path) -> None:
+    settings: Settings = context.obj
+    settings.store, settings.cluster = f"sqlite:///{folder / 'demo.db'}", "default"
+    file = folder / "qsched.yaml"
+    file.write_text(DECLARATION, encoding="utf-8")
+    show = Stage(folder, settings)
+    _step(f"The declaration, {file}:")
+    say(DECLARATION)
+    _step("qsched apply -f qsched.yaml")
+    show.qsched("apply", "-f", "qsched.yaml", "-y")
+    _step("qsched node -f qsched.yaml --name first       (triggers fire)")
+    with show.node("first"):
+        show.watch(f"{_FIRINGS} firings", lambda: show.succeeded() >= _FIRINGS)
+    _step("No node runs now. Slots are missed …")
+    show.watch("slots to be missed", lambda: show.behind() > _MISSED)
+    _step("qsched node -f qsched.yaml --name second      (misfires are noticed)")
+    with show.node("second"):
+        show.watch("the misfires of both triggers", lambda: show.misfired() >= 2)
+    _step("qsched misfires list")
+    show.qsched("misfires", "list", "--limit", "5")
+    _step("qsched triggers list")
+    from .trigger_list import list_triggers
+
+    context.invoke(list_triggers, group=None, retired=False)
+
+
+def _step(text: str) -> None:
+    say(f"\n── {text}")
+
+
+@dataclass
+class Stage:
+    """The demo's folder: runs commands in it, and watches its store."""
+
+    folder: Path
+    settings: Settings
+
+    def _command(self, *arguments: str) -> list[str]:
+        # Not `-m qsched` in whatever folder this was started: a folder named qsched there would be imported.
+        start = "import sys; sys.path[:1] = []; from qsched.cli.main import main; main()"
+        return [sys.executable, "-c", start, "--store", self.settings.store, *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("QSCHED_")}
+        return kept | {"QSCHED_LOG": "text"}
+
+    def qsched(self, *arguments: str) -> None:
+        """Run one command to its end, its answer among the talk."""
+        ran = subprocess.run(
+            self._command(*arguments), cwd=self.folder, env=self._environment(), stdout=2, check=False
+        )
+        if ran.returncode != 0:
+            raise CommandError(f"`qsched {' '.join(arguments)}` ended with {ran.returncode}", code=FAILED)
+
+    @contextmanager
+    def node(self, name: str) -> Iterator[None]:
+        """A node in a process of its own, drained at the end of the block."""
+        command = self._command(
+            "node", "-f", "qsched.yaml", "--name", name, "--app", "qsched.cli.demo_jobs", "--verbose"
+        )
+        child = subprocess.Popen(
+            command, cwd=self.folder, env=self._environment(), stdin=subprocess.DEVNULL, stdout=2
+        )
+        self._child = child
+        try:
+            yield
+            child.send_signal(signal.SIGTERM)
+            child.wait(timeout=_PATIENCE)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+
+    def watch(self, what: str, true: Callable[[], bool]) -> None:
+        """Look at the store until something is true; a node that ended meanwhile will not make it so."""
+        from ..scheduler.clock import SystemClock
+
+        clock, never = SystemClock(), threading.Event()
+        until = clock.monotonic() + _PATIENCE
+        while not true():
+            if clock.monotonic() > until:
+                raise CommandError(f"waited {_PATIENCE:.0f} s in vain for {what}", code=FAILED)
+            clock.wait(never, _LOOK)
+
+    def _store(self) -> Store:
+        return self.settings.reading()
+
+    def succeeded(self) -> int:
+        """How many firings succeeded."""
+        from ..scheduler.store.firing_reports import Wanted, firings
+
+        return len(list(firings(self._store(), Wanted(state="succeeded", limit=_FIRINGS))))
+
+    def misfired(self) -> int:
+        """How many triggers have misfired."""
+        from ..scheduler.store.reports import triggers
+
+        return sum(item["misfires"] > 0 for item in triggers(self._store()))
+
+    def behind(self) -> int:
+        """By how much the trigger that waits longest is behind, in µs."""
+        from ..scheduler.store.reports import database_now, triggers
+        from .rows import instant_of
+
+        store = self._store()
+        due = [at for item in triggers(store) if (at := instant_of(item["next_fire_at"])) is not None]
+        return database_now(store) - min(due)
