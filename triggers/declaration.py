@@ -13,6 +13,7 @@ from .declaration_problem import ERROR, DeclarationError, Problem
 from .declaration_triggers import Triggers
 from .job import JobDefinition, JobPolicies
 from .trigger import TriggerDefinition
+from .yaml_scalars import is_null
 from .yaml_syntax import collector_paused
 
 DEFAULT_NAMESPACE = "default"
@@ -72,8 +73,8 @@ class _Reading:
             lint.trigger(declared)
         for source in files:
             lint.file(source)
-        if not shapes and not self.options.allow_empty:
-            self._empty(files)
+        if not self.options.allow_empty:
+            self._empty(files, declared=bool(shapes))
         problems = self._problems(files)
         if any(problem.severity == ERROR for problem in problems):
             raise DeclarationError(problems)
@@ -123,13 +124,15 @@ class _Reading:
                     source.document.at_path(("cluster",), "E025", message, hint="keep one", key=True)
                 )
 
-    def _empty(self, files: Sequence[Source]) -> None:
-        """No trigger at all is more often an accident than a wish."""
-        broken = self.sources.problems or any(source.document.problems for source in files)
-        if files and not broken:
-            hint = "add some under `triggers`, or allow it with --allow-empty"
-            names = files[0].file + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-            self.sources.problems.append(Problem(ERROR, "E032", "declares no triggers", names, hint=hint))
+    def _empty(self, files: Sequence[Source], *, declared: bool) -> None:
+        """An empty file, or no trigger at all, is more often an accident than a wish."""
+        hint = "add some under `triggers`, or allow it with --allow-empty"
+        broken = bool(self.sources.problems) or any(source.document.problems for source in files)
+        for source in files:
+            empty = is_null(source.document.tree) and not source.document.problems
+            if empty or not (declared or broken):
+                problem = Problem(ERROR, "E032", "declares no triggers", source.file, hint=hint)
+                source.document.problems.append(problem)
 
 
 def load(

@@ -1,11 +1,10 @@
-"""How the value under each kind of key is read: text, names, durations, zones…; each with its JSON Schema."""
+"""How the value under each kind of key is read: text, names, numbers, durations, zones, data."""
 
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from .declaration_problem import PathPart
@@ -96,17 +95,26 @@ def read_name(value: object) -> str:
 
 def read_names(value: object) -> list[str]:
     """A list of names, or one name that stands for a list of one."""
-    if not isinstance(value, list):
-        return [read_name(value)]
-    names, wrongs = [], []
-    for index, item in enumerate(value):
+    return list(dict.fromkeys(_each(read_name, value if isinstance(value, list) else [value])))
+
+
+def read_texts(value: object) -> list[str]:
+    """A list of texts, or one text that stands for a list of one."""
+    return _each(read_text, value if isinstance(value, list) else [value])
+
+
+def _each(read: Callable[[object], str], items: list[object]) -> list[str]:
+    """Every item read; all that is wrong with them is told together."""
+    done: list[str] = []
+    wrongs: list[Wrong] = []
+    for index, item in enumerate(items):
         try:
-            names.append(read_name(item))
+            done.append(read(item))
         except PydanticCustomError as error:
             wrongs += [wrong._replace(at=(index, *wrong.at)) for wrong in wrongs_of(error)]
     if wrongs:
         raise refused(*wrongs)
-    return list(dict.fromkeys(names))
+    return done
 
 
 def wrongs_of(error: PydanticCustomError) -> tuple[Wrong, ...]:
@@ -220,7 +228,7 @@ def read_durations(value: object) -> list[str]:
     """A list of durations > 0, left as text."""
     if not isinstance(value, list):
         raise refused(Wrong("E010", "expected a list of durations", "write [2s, 10s, 1m]"))
-    return [read_duration_text(item) for item in value]
+    return _each(read_duration_text, value)
 
 
 def read_moment(value: object) -> Moment:
@@ -336,46 +344,3 @@ def _json(value: Any, at: tuple[PathPart, ...], wrongs: list[Wrong]) -> Any:
 def _split(error: TriggerError) -> tuple[str, str]:
     message, _, hint = str(error).partition(": ")
     return message, hint
-
-
-def _schema(kind: str, **more: Any) -> WithJsonSchema:
-    return WithJsonSchema({"type": kind, **more})
-
-
-_NAME_SCHEMA = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
-_DURATION_SCHEMA = {"type": "string", "examples": ["30s", "5m", "1h30m", "7d", "PT1H30M"]}
-_SCALARS = ["string", "number", "boolean"]
-
-Text = Annotated[str, PlainValidator(read_text), _schema("string")]
-Name = Annotated[str, PlainValidator(read_name), WithJsonSchema(_NAME_SCHEMA)]
-Names = Annotated[
-    list[str],
-    PlainValidator(read_names),
-    WithJsonSchema({"type": ["array", "string"], "items": _NAME_SCHEMA}),
-]
-Key = Annotated[str, PlainValidator(read_key), WithJsonSchema(_NAME_SCHEMA)]
-Boolean = Annotated[bool, PlainValidator(read_boolean), _schema("boolean")]
-Version = Annotated[int, PlainValidator(read_version), WithJsonSchema({"const": 1})]
-Number = Annotated[float, PlainValidator(read_number), _schema("number")]
-Duration = Annotated[int, PlainValidator(read_duration), WithJsonSchema(_DURATION_SCHEMA)]
-DurationOrZero = Annotated[int, PlainValidator(read_duration_or_zero), WithJsonSchema(_DURATION_SCHEMA)]
-DurationText = Annotated[str, PlainValidator(read_duration_text), WithJsonSchema(_DURATION_SCHEMA)]
-DurationTexts = Annotated[
-    list[str], PlainValidator(read_durations), WithJsonSchema({"type": "array", "items": _DURATION_SCHEMA})
-]
-Time = Annotated[
-    Moment, PlainValidator(read_moment), _schema("string", examples=["2027-01-01", "2027-01-01T12:00:00Z"])
-]
-Zone = Annotated[str, PlainValidator(read_zone), _schema("string", examples=["UTC", "Europe/Istanbul"])]
-Target = Annotated[str, PlainValidator(read_target), _schema("string", pattern="^[^:]+:[^:]+$")]
-Command = Annotated[
-    str | list[str],
-    PlainValidator(read_command),
-    WithJsonSchema({"type": ["string", "array"], "items": {"type": _SCALARS}}),
-]
-Environment = Annotated[
-    dict[str, str],
-    PlainValidator(read_environment),
-    _schema("object", additionalProperties={"type": _SCALARS}),
-]
-Data = Annotated[dict[str, Any], PlainValidator(read_data), _schema("object")]

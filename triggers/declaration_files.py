@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path as FilePath
 from typing import Any
@@ -139,7 +139,8 @@ class Sources:
         source.said = read_shape(FileKeys, top, document, ())
         if "qsched" not in tree:
             hint = "begin the file with `qsched: 1`"
-            document.problems.append(document.at_path((), "E013", "the format version is missing", hint=hint))
+            problem = document.at_path((), "E013", "the format version is missing", hint=hint)
+            document.problems.append(replace(problem, width=1))
         if "defaults" in tree:
             source.own_defaults = read_shape(DefaultsKeys, tree["defaults"], document, ("defaults",))
             if not retry_policy(source.own_defaults.get("retry"), document, ("defaults",))[1]:

@@ -1,12 +1,13 @@
 """Every key of a declaration, place by place; the readers and the JSON Schema are both made from these."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from .declaration_fields import (
+from .declaration_fields import whole, word_of
+from .declaration_types import (
     Boolean,
     Command,
     Data,
@@ -19,14 +20,13 @@ from .declaration_fields import (
     Name,
     Names,
     Number,
+    Read,
     Target,
     Text,
+    Texts,
     Time,
     Version,
     Zone,
-    read_text,
-    whole,
-    word_of,
 )
 from .job import OVERLAPS
 from .misfire import MOST_LIMIT, POLICIES
@@ -49,14 +49,12 @@ REPEATS: Final = ("once", "twice")
 RUN_IN: Final = ("thread", "process", "async")
 
 
-def _words(*words: str, aliases: Mapping[str, str] | None = None) -> Any:
-    reader = PlainValidator(word_of(*words, aliases=aliases))
-    return Annotated[str, reader, WithJsonSchema({"type": "string", "enum": list(words)})]
+def _words(*words: str, aliases: Mapping[str, str] | None = None) -> Read:
+    return Read(word_of(*words, aliases=aliases), {"type": "string", "enum": list(words)})
 
 
-def _whole(least: int, most: int) -> Any:
-    schema = WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
-    return Annotated[int, PlainValidator(whole(least, most)), schema]
+def _whole(least: int, most: int) -> Read:
+    return Read(whole(least, most), {"type": "integer", "minimum": least, "maximum": most})
 
 
 def _short_misfire(value: object) -> object:
@@ -72,51 +70,40 @@ def _short_retry(value: object) -> object:
     return value
 
 
-def _read_preset(value: object) -> str:
-    return word_of(NO_RETRY, *PRESETS)(value)
-
-
 NO_RETRY: Final = "none"
-Policy = _words(*POLICIES, aliases=_QUARTZ_WORDS)
-Overlap = _words(*OVERLAPS, aliases=_OVERLAP_WORDS)
-Texts = Annotated[
-    list[Annotated[str, PlainValidator(read_text)]],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    WithJsonSchema({"type": ["array", "string"], "items": {"type": "string"}}),
-]
 
 
 class MisfireKeys(TypedDict, total=False):
     __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
-    policy: Annotated[Policy, Field(description="what happens to the missed slots")]
+    policy: Annotated[
+        str, _words(*POLICIES, aliases=_QUARTZ_WORDS), Field(description="what happens to the missed slots")
+    ]
     threshold: Annotated[
         DurationOrZero, Field(description="how late a slot may be noticed and still be on time")
     ]
     window: Annotated[Duration, Field(description="fire_all: how far back")]
-    limit: Annotated[_whole(1, MOST_LIMIT), Field(description="fire_all: how many at most, the newest")]
+    limit: Annotated[int, _whole(1, MOST_LIMIT), Field(description="fire_all: how many at most, the newest")]
 
 
 class DstKeys(TypedDict, total=False):
     __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
-    gap: Annotated[_words(*GAPS), Field(description="a local time that does not exist")]
-    overlap: Annotated[_words(*REPEATS), Field(description="a local time that comes twice")]
+    gap: Annotated[str, _words(*GAPS), Field(description="a local time that does not exist")]
+    overlap: Annotated[str, _words(*REPEATS), Field(description="a local time that comes twice")]
 
 
 class RetryKeys(TypedDict, total=False):
     __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
-    max_retries: Annotated[_whole(0, MOST_RETRIES), Field(description="3 means at most four runs")]
+    max_retries: Annotated[int, _whole(0, MOST_RETRIES), Field(description="3 means at most four runs")]
     delay: DurationText
     multiplier: Number
     max_delay: DurationText
     jitter: Annotated[Number, Field(description="share of the delay, 0 to 1")]
     delays: Annotated[DurationTexts, Field(description="stands in place of delay and multiplier")]
-    preset: Annotated[
-        str, PlainValidator(_read_preset), WithJsonSchema({"type": "string", "enum": [NO_RETRY, *PRESETS]})
-    ]
+    preset: Annotated[str, _words(NO_RETRY, *PRESETS)]
     retry_on: Annotated[Texts, Field(description="only these exceptions")]
     no_retry_on: Annotated[Texts, Field(description="never these exceptions")]
     give_up_after: DurationText
-    on_exhausted: _words(*ON_EXHAUSTED)  # type: ignore[valid-type]
+    on_exhausted: Annotated[str, _words(*ON_EXHAUSTED)]
 
 
 Misfire = Annotated[MisfireKeys, BeforeValidator(_short_misfire)]
@@ -128,11 +115,15 @@ class PolicyKeys(TypedDict, total=False):
 
     __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
     request_recovery: Annotated[Boolean, Field(description="run again elsewhere when the node dies")]
-    max_recoveries: _whole(0, 1000)  # type: ignore[valid-type]
-    overlap: Annotated[Overlap, Field(description="when a slot comes while the job is still running")]
+    max_recoveries: Annotated[int, _whole(0, 1000)]
+    overlap: Annotated[
+        str,
+        _words(*OVERLAPS, aliases=_OVERLAP_WORDS),
+        Field(description="when a slot comes while the job is still running"),
+    ]
     timeout: Annotated[Duration, Field(description="per attempt")]
     retry: Retry
-    run_in: _words(*RUN_IN)  # type: ignore[valid-type]
+    run_in: Annotated[str, _words(*RUN_IN)]
     run_on: Annotated[Names, Field(description="only on nodes with one of these tags")]
 
 
@@ -146,7 +137,7 @@ class DefaultsKeys(PolicyKeys, total=False):
     time_zone: Zone
     dst: DstKeys
     misfire: Misfire
-    priority: _whole(-1_000_000, 1_000_000)  # type: ignore[valid-type]
+    priority: Annotated[int, _whole(-1_000_000, 1_000_000)]
 
 
 class JobKeys(PolicyKeys, total=False):
@@ -174,12 +165,12 @@ class TriggerKeys(JobKeys, total=False):
     job: Annotated[Text, Field(description="a job of the files or of the code, or module:function")]
     start_at: Time
     end_at: Annotated[Time, Field(description="inclusive")]
-    max_fires: _whole(1, 2**53)  # type: ignore[valid-type]
+    max_fires: Annotated[int, _whole(1, 2**53)]
     time_zone: Zone
     dst: DstKeys
     misfire: Misfire
     priority: Annotated[
-        _whole(-1_000_000, 1_000_000), Field(description="5; higher first among what is due together")
+        int, _whole(-1_000_000, 1_000_000), Field(description="5; higher first among what is due together")
     ]
     paused: Annotated[Boolean, Field(description="the state it is created in")]
     renamed_from: Annotated[Key, Field(description="the key it had before: keeps state and history")]

@@ -85,7 +85,8 @@ class Lint:
         complain(declared.source, declared.path, Wrong("W004", message, hint, ("retry" if said else kind,)))
 
     def _shortest_gap(self, schedule: Schedule) -> int | None:
-        slots, slot = [], schedule.slot_after(self.now)
+        slots: list[int] = []
+        slot = schedule.slot_after(self.now)
         while slot is not None and len(slots) < _SAMPLE:
             slots.append(slot)
             slot = schedule.slot_after(slot)

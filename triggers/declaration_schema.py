@@ -33,7 +33,10 @@ def json_schema() -> dict[str, Any]:
     _one_of(definitions[JobKeys.__name__], KINDS)
     _one_of(definitions[TriggerKeys.__name__], SCHEDULES)
     short_misfire = {"type": "string", "enum": list(POLICIES)}
-    short_retry = [{"type": "string", "enum": ["none", *PRESETS]}, {"type": "integer", "minimum": 0}]
+    short_retry: list[dict[str, Any]] = [
+        {"type": "string", "enum": ["none", *PRESETS]},
+        {"type": "integer", "minimum": 0},
+    ]
     _shorthand(definitions, MisfireKeys.__name__, [short_misfire])
     _shorthand(definitions, RetryKeys.__name__, short_retry)
     return made

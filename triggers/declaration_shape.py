@@ -31,6 +31,7 @@ _PLACES: Mapping[str, Any] = {
     "misfire": MisfireKeys,
     "": FileKeys,
 }
+_FEW = 12
 _SAID_OF = {
     "triggers": "a trigger",
     "jobs": "a job",
@@ -57,7 +58,7 @@ def read_shape(keys: Any, raw: object, document: Document, path: Path) -> dict[s
     try:
         return reader.validate_python(raw)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
+        details = error.errors(include_url=False)
     for detail in details:
         for wrong in _wrongs(keys, detail):
             at = (*path, *detail["loc"], *wrong.at)
@@ -80,7 +81,7 @@ def _not_a_mapping(raw: object, document: Document, path: Path) -> Any:
         hint = f"write a blank after the colon: `{key}: {value}`"
     elif isinstance(raw, list):
         hint = "write `name: …` without the leading `-`"
-    return document.at_path(path, "E010", f"`{name}` must be a mapping of keys", hint=hint)
+    return document.at_path(path, "E010", f"{name} must be a mapping of keys", hint=hint)
 
 
 def _wrongs(keys: Any, detail: ErrorDetails) -> tuple[Wrong, ...]:
@@ -91,7 +92,7 @@ def _wrongs(keys: Any, detail: ErrorDetails) -> tuple[Wrong, ...]:
     where = _inner(keys, detail["loc"])
     name = str(detail["loc"][-1]) if detail["loc"] else ""
     if detail["type"] == "extra_forbidden":
-        return (unknown_key(name, where),)
+        return (unknown_key(name, where, empty=detail["input"] == ""),)
     if detail["type"] == "dict_type":
         return (Wrong("E010", f"`{name}` must be a mapping of keys", "write `key: value` below it"),)
     if detail["type"] == "list_type":
@@ -110,7 +111,7 @@ def _inner(keys: Any, at: tuple[int | str, ...]) -> tuple[str, Mapping[str, Any]
     return place, _PLACES[place].__annotations__
 
 
-def unknown_key(name: str, where: tuple[str, Mapping[str, Any]]) -> Wrong:
+def unknown_key(name: str, where: tuple[str, Mapping[str, Any]], *, empty: bool = False) -> Wrong:
     """What to say about a key that is not known at this place."""
     place, known = where
     said = _SAID_OF.get(place, f"`{place}`")
@@ -130,7 +131,13 @@ def unknown_key(name: str, where: tuple[str, Mapping[str, Any]]) -> Wrong:
         return Wrong(
             "E011", f"the key `{name}` does not belong to {said}", f"it belongs to {places}", on_key=True
         )
-    return Wrong("E011", f"unknown key `{name}` in {said}", f"known are {', '.join(known)}", on_key=True)
+    if empty:
+        hint = "a `,` ends a value in {…}: quote the value before"
+    elif len(known) > _FEW:
+        hint = "`qsched schema` lists the keys"
+    else:
+        hint = f"known are {', '.join(known)}"
+    return Wrong("E011", f"unknown key `{name}` in {said}", hint, on_key=True)
 
 
 @cache

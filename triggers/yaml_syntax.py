@@ -17,6 +17,7 @@ _INNER_KEY = re.compile(r"""[{,]\s*(["']?)([^\s"'{}\[\],#:]+)\1\s*:\s*$""")
 _BLOCK_KEY = re.compile(r"""(?:^|[\s{,])(["']?)([^\s"'{}\[\],#:]+)\1\s*:\s*$""")
 _FLOW_END = re.compile(r"\s*(?:[}\]]|,\s*[\w-]+\s*:|\s#)")
 _BLOCK_END = re.compile(r"\s*(?:\s#|$)")
+_ALIAS = re.compile(r"\*[^\s,\[\]{}]*")
 _SCHEDULE_KEYS = ("cron", "quartz")
 _READ_AS = {
     "*": "an alias",
@@ -101,9 +102,15 @@ def _explain(document: Document, error: yaml.MarkedYAMLError) -> Problem:
     if (unquoted := _unquoted(document, line, column)) is not None:
         return unquoted
     if "undefined alias" in problem:
-        name = source[column:].split()[0] if source[column:].split() else "*"
+        name = _ALIAS.match(source, column)
         hint = "quote it if it is text, or anchor the value it means"
-        return _at(document, (line, column), "E006", f"the alias {name} stands for nothing", hint)
+        return _at(
+            document, (line, column), "E006", f"the alias {name[0] if name else '*'} stands for nothing", hint
+        )
+    if not source.strip() and not any(later.strip() for later in document.lines[line:]):
+        line = max((at for at, text in enumerate(document.lines) if text.strip()), default=0)
+        column = len(document.line(line))
+        return _at(document, (line, column), "E002", "the text ends inside a list or mapping", "close it")
     message, hint = _reworded(problem, context, source)
     return _at(document, (line, column), "E002", message, hint)
 
@@ -129,8 +136,13 @@ def _reworded(problem: str, context: str, source: str) -> tuple[str, str]:
         return f"`{source.strip()}` is not a key with a value", "write `key: value`"
     if "mapping values are not allowed" in problem:
         return "a `:` where no key can stand", "quote a text that holds `: `, or correct the indentation"
-    if "quoted scalar" in context:
-        return f"this quoted text is wrong: {problem}", "close the quote, or write \\\\ for a backslash"
+    if "quoted scalar" in context and "stream" in problem:
+        return "this quote is never closed", "close it"
+    if "scalar" in context and ("escape" in problem or "hexdecimal" in problem or "hexadecimal" in problem):
+        return (
+            "this `\\` begins no escape that YAML knows",
+            "write \\\\ for a backslash, or use single quotes",
+        )
     if "flow sequence" in context or "flow mapping" in context:
         sign = "[" if "sequence" in context else "{"
         if "${" in source:

@@ -65,7 +65,7 @@ class PurePythonComposer(_Ours, Reader, Scanner, Parser, Composer):
 
 
 if yaml.__with_libyaml__:
-    from yaml.cyaml import CParser
+    from yaml._yaml import CParser
 
     class LibyamlComposer(_Ours, CParser):
         """libyaml's composer, about fifteen times as fast."""
@@ -181,8 +181,8 @@ class _Builder:
 
     def _mapping(self, node: Node, depth: int) -> Mapped:
         mapped = Mapped()
-        mapped.node, pairs = node, {}
-        mapped.pairs = pairs
+        pairs: dict[str, tuple[Node, Node]] = {}
+        mapped.node, mapped.pairs = node, pairs
         merges: list[tuple[Node, Node]] = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
