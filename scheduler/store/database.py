@@ -1,0 +1,321 @@
+"""The one way to the database, `Store.transaction`: repeats what may be repeated, says what is in doubt."""
+
+import os
+import random
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc
+from sqlalchemy.pool import NullPool, StaticPool
+
+from ...triggers.instant import SECOND
+from ..clock import Clock, SystemClock
+from ..errors import ConstraintHit, StoreError, StoreMissing, StoreUnavailable
+from . import sqlite_file
+from .dialects import MARIADB, POSTGRESQL, SQLITE, Session, connect_arguments, parse_store_url
+from .gate import Gate, OpenGate
+from .trouble import Trouble, hint_of, trouble_of, words_of
+from .tx import Tx
+
+T = TypeVar("T")
+
+DEFAULT_LEASE = 15 * SECOND
+_PATIENCE = 10.0
+"""Seconds for which a transaction is repeated that was a deadlock's victim or found the database busy."""
+
+_YIELD = 0.002
+_CONTENDED = 1.0
+"""An SQLite writer that met another process within a second lets 2 ms pass between its transactions (E6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How a transaction is run: over which connections, and whether it only reads."""
+
+    lane: str = "work"
+    reading: bool = False
+
+
+class Store:
+    """A database and the cluster in it. Thread-safe; after a fork it starts anew with connections of its own.
+
+    `now` (tests, simulation) replaces the database's clock. `lease` (µs) sets the session time-outs. Use
+    `schema.open_store`, which also looks at the schema and sets `cluster_id`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        cluster: str = "default",
+        lease: int = DEFAULT_LEASE,
+        read_only: bool = False,
+        now: Callable[[], int] | None = None,
+    ) -> None:
+        self.url, self.dialect = parse_store_url(url)
+        self.file = sqlite_file.file_of(self.url) if self.dialect is SQLITE else None
+        self.cluster_name = cluster
+        self.lease = lease
+        self.read_only = read_only
+        self.cluster_id: int | None = None
+        self._clock: Clock = SystemClock()
+        self._given_now = now
+        self._random = random.Random()
+        self._never = threading.Event()
+        self._engines: dict[str, Engine] = {}
+        self._wrote_at = self._contended_at = float("-inf")
+        self._forked_inside = False
+        self._start()
+        _stores.add(self)
+
+    def __repr__(self) -> str:
+        return f"<Store {self.url.render_as_string(hide_password=True)} cluster={self.cluster_name}>"
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self.gate: Gate = Gate() if self.dialect is SQLITE else OpenGate()
+
+    # -- transactions
+
+    def transaction(
+        self, name: str, work: Callable[[Tx], T], *, urgent: bool = False, patience: float = _PATIENCE
+    ) -> T:
+        """Run `work` in one transaction and commit it; it may run several times, as a function of its Tx.
+
+        Deadlock victims, lock time-outs and a busy SQLite are normal and repeated for `patience` seconds; a
+        connection lost before COMMIT was sent is replaced once. Raises ConstraintHit, StoreUnavailable (with
+        `in_doubt` True when the answer to COMMIT was lost), or StoreError; whatever `work` raises is raised
+        after the rollback. `urgent` is the check-in's lane: one connection of its own with short deadlines,
+        and first at an SQLite file.
+        """
+        if self.read_only:
+            raise StoreError(f"{name}: the store was opened for reading only")
+        return self._repeated(name, work, _Manner("check_in" if urgent else "work"), patience)
+
+    def read(self, name: str, work: Callable[[Tx], T], *, urgent: bool = False) -> T:
+        """Run `work`, which only reads: one snapshot on SQLite, each statement its own on the servers."""
+        return self._repeated(name, work, _Manner("check_in" if urgent else "work", reading=True), _PATIENCE)
+
+    def change_schema(self, name: str, work: Callable[[Connection], T], *, patience: float = 120.0) -> T:
+        """Run `work` in one transaction on a connection of its own without time-outs; for migrations only."""
+        return self._repeated(name, lambda tx: work(tx.conn), _Manner("schema"), patience)
+
+    def _repeated(self, name: str, work: Callable[[Tx], T], manner: _Manner, patience: float) -> T:
+        until = self._clock.monotonic() + patience
+        replaced = False
+        while True:
+            stage = ["connect"]
+            try:
+                return self._once(work, manner, stage)
+            except exc.DBAPIError as error:
+                trouble = trouble_of(error)
+                if trouble is Trouble.LOST:
+                    self._drop_connections(manner.lane)
+                # Before COMMIT was sent nothing happened, and a connection that died idle is nobody's error.
+                replace = trouble is Trouble.LOST and stage[0] == "work" and not replaced and not self._local
+                replaced |= replace
+                if not replace and (trouble is not Trouble.REPEAT or self._clock.monotonic() >= until):
+                    raise _failure(name, error, trouble, in_doubt=stage[0] == "commit") from error
+            except exc.TimeoutError as error:
+                raise StoreUnavailable(
+                    f"{name}: no connection became free", hint="lower --capacity"
+                ) from error
+            except exc.InvalidRequestError as error:
+                if stage[0] == "connect" and "MariaDB" in str(error):
+                    raise StoreError("the server is MySQL", hint="use MariaDB 10.6 or later") from error
+                raise
+            # 1-3 ms, jittered: two that collided must not collide again, and SQLite's own waiting is unfair.
+            self._contended_at = self._clock.monotonic()
+            self._clock.wait(self._never, 0.001 + 0.002 * self._random.random())
+
+    def _once(self, work: Callable[[Tx], T], manner: _Manner, stage: list[str]) -> T:
+        with self.gate.held(urgent=manner.lane == "check_in"):
+            if self._local and manner.lane == "work" and not manner.reading:
+                self._yield_to_others()
+            with self._engine(manner.lane).connect() as conn:
+                if manner.reading:
+                    conn.execution_options(**self._read_options())
+                stage[0] = "work"
+                try:
+                    result = work(Tx(conn, self.dialect, self.cluster_id or 0, self._now_source()))
+                    stage[0] = "commit"
+                    conn.commit()
+                except BaseException:
+                    # Always: MariaDB undoes only the statement that failed, and COMMIT would keep the rest.
+                    _roll_back(conn)
+                    raise
+            if self._local and not manner.reading:
+                self._wrote_at = self._clock.monotonic()
+        return result
+
+    @property
+    def _local(self) -> bool:
+        return self.dialect is SQLITE
+
+    def _yield_to_others(self) -> None:
+        now = self._clock.monotonic()
+        rest = self._wrote_at + _YIELD - now
+        if rest > 0 and now - self._contended_at < _CONTENDED:
+            self._clock.wait(self._never, rest)
+
+    def _now_source(self) -> Callable[[], int] | None:
+        if self._given_now is not None:
+            return self._given_now
+        return self._clock.wall if self._local else None
+
+    def _read_options(self) -> dict[str, Any]:
+        if self.dialect is POSTGRESQL:
+            return {
+                "isolation_level": "AUTOCOMMIT"
+            }  # saves two round trips; MariaDB would pay for the switch
+        return {"qsched_read": True}
+
+    # -- connections
+
+    def _engine(self, lane: str) -> Engine:
+        if self._forked_inside:
+            raise StoreError("this process was forked inside a transaction", hint="fork between transactions")
+        lane = "work" if self._local else lane
+        with self._lock:
+            if lane not in self._engines:
+                self._engines[lane] = self._make_engine(lane)
+            return self._engines[lane]
+
+    def _make_engine(self, lane: str) -> Engine:
+        if self._local:
+            opened = partial(sqlite_file.connect, self.file, read_only=self.read_only)
+            engine = create_engine("sqlite://", poolclass=StaticPool, creator=opened, hide_parameters=True)
+            event.listen(engine, "begin", _begin_sqlite)
+            return engine
+        options: dict[str, Any] = {
+            "connect_args": connect_arguments(
+                self.dialect, self.url, Session(self.lease, lane, self.read_only)
+            ),
+            "hide_parameters": True,  # they may hold a secret
+            "pool_reset_on_return": None,  # every transaction here ends in COMMIT or ROLLBACK
+        }
+        if self.dialect is POSTGRESQL:
+            options["use_native_hstore"] = False  # saves a round trip at the first connection
+        if lane == "schema":
+            options["poolclass"] = NullPool
+        else:
+            # One check-in connection and never a second: it also holds the node's session lock.
+            size, overflow = (1, 0) if lane == "check_in" else (6, 4)
+            options |= {"pool_size": size, "max_overflow": overflow}
+            options["pool_timeout"] = max(1.0, self.lease / SECOND / 4)
+        engine = create_engine(self.url, **options)
+        if self.dialect is MARIADB:
+            event.listen(engine, "connect", _isolate_mariadb(self.read_only))
+        return engine
+
+    def connection(self) -> Any:
+        """A raw driver connection of the caller's own (for LISTEN), not the pool's; the caller closes it."""
+        raw = self._engine("work").raw_connection()
+        raw.detach()
+        return raw
+
+    def close(self) -> None:
+        """Close every connection; the next use opens new ones."""
+        with self.gate.held():
+            self._dispose(close=True)
+
+    def _drop_connections(self, lane: str) -> None:
+        # What one of them met the others would meet too, one failed transaction each.
+        if not self._local:
+            self._engine(lane).dispose()
+
+    def _dispose(self, *, close: bool) -> None:
+        with self._lock:
+            engines = list(self._engines.values())
+            self._engines.clear()
+        for engine in engines:
+            engine.dispose(close=close)
+
+    # -- fork
+
+    def before_fork(self) -> None:
+        # A child that inherits an open SQLite connection corrupts the file, even if it never uses it (E6c).
+        self._forked_inside = self._local and self.gate.mine
+        if not self._forked_inside:
+            self.gate.acquire(urgent=True)
+            if self.file is not None:
+                self._dispose(close=True)
+
+    def after_fork_in_parent(self) -> None:
+        if not self._forked_inside:
+            self.gate.release()
+        self._forked_inside = False
+
+    def after_fork_in_child(self) -> None:
+        self._start()
+        if not self._local:
+            # The sockets are the parent's: kept, so that nothing here says goodbye to the server on them.
+            _inherited.append(self._engines)
+            self._engines = {}
+
+
+_stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
+_inherited: list[dict[str, Engine]] = []
+
+
+def _each(verb: Callable[[Store], None]) -> Callable[[], None]:
+    def run() -> None:
+        for store in list(_stores):
+            verb(store)
+
+    return run
+
+
+os.register_at_fork(
+    before=_each(Store.before_fork),
+    after_in_parent=_each(Store.after_fork_in_parent),
+    after_in_child=_each(Store.after_fork_in_child),
+)
+
+
+def _isolate_mariadb(read_only: bool) -> Callable[[Any, Any], None]:
+    # A statement of its own: the variable behind it is called differently before and after MariaDB 11.1.
+    statement = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED" + (
+        ", READ ONLY" if read_only else ""
+    )
+
+    def isolate(connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    return isolate
+
+
+def _begin_sqlite(conn: Connection) -> None:
+    # A deferred transaction that reads and then writes dies at once when another writer was faster.
+    reading = conn.get_execution_options().get("qsched_read")
+    conn.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _roll_back(conn: Connection) -> None:
+    """Undo what is open, also after a COMMIT that failed; a connection that cannot do that is thrown away."""
+    try:
+        conn.rollback()
+        if not conn.invalidated:
+            conn.connection.rollback()
+    except Exception:  # the caller learns of the first error, not of this one
+        conn.invalidate()
+
+
+def _failure(name: str, error: exc.DBAPIError, trouble: Trouble, *, in_doubt: bool) -> StoreError:
+    text, hint = f"{name}: {words_of(error)}", hint_of(error)
+    if trouble is Trouble.CONFLICT:
+        return ConstraintHit(text)
+    if trouble is Trouble.MISSING:
+        return StoreMissing(
+            f"{name}: there is no job store in this database", hint="`qsched apply` or `qsched node` makes it"
+        )
+    if trouble is Trouble.REPEAT:
+        return StoreUnavailable(f"{name}: the database stayed busy: {words_of(error)}", hint=hint)
+    if trouble is Trouble.LOST:
+        return StoreUnavailable(text, hint=hint, in_doubt=in_doubt)
+    return StoreError(text, hint=hint)
