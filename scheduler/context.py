@@ -41,6 +41,8 @@ class RunRequest:
     fire_data: Mapping[str, Any] | None = None
     timeout: int | None = None
     """Microseconds from the first instruction of the body."""
+    exclusive: bool = False
+    """It holds a permit, which its end gives back."""
 
 
 class JobContext:

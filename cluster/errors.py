@@ -1,0 +1,16 @@
+"""The errors of this floor.
+
+QschedError (triggers/errors.py)
+  ClusterError
+    NodeSettingsError (ValueError)   a node was given settings that make no sense
+"""
+
+from ..triggers.errors import QschedError
+
+
+class ClusterError(QschedError):
+    """Something about *on which node* is wrong."""
+
+
+class NodeSettingsError(ClusterError, ValueError):
+    """A node was given settings that make no sense; the message names the setting, the value and what is allowed."""

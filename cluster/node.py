@@ -1,0 +1,265 @@
+"""Node: runs jobs for a cluster, in a process of its own or inside any application."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from types import FrameType, TracebackType
+from typing import Any
+
+from ..scheduler.apply import apply
+from ..scheduler.clock import Clock, SystemClock
+from ..scheduler.errors import SHUTDOWN, StoreUnavailable
+from ..scheduler.registry import JobRegistry
+from ..scheduler.store.database import Store
+from ..scheduler.store.node_rows import DRAINING, STOPPED, set_state
+from ..scheduler.store.schema import open_store
+from ..triggers.declaration import Declarations, load
+from .drain import Drain
+from .services import Services
+from .settings import NodeSettings
+
+_BACKOFF = (0.2, 5.0)
+
+log = logging.getLogger("qsched.node")
+
+
+class Node:
+    """`with Node(url, app=["shop.jobs"]):` runs jobs in background threads; `run()` in the foreground.
+
+    A database that is down delays work, never the caller's start. After a fork the child's copy starts anew, as a new
+    incarnation. `loop` runs async jobs on the caller's event loop. Other keywords are fields of NodeSettings.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///qsched.db",
+        settings: NodeSettings | None = None,
+        *,
+        app: Sequence[str] = (),
+        loop: asyncio.AbstractEventLoop | None = None,
+        **fields: Any,
+    ) -> None:
+        given = settings or NodeSettings(embedded=True)
+        self.settings = replace(given, apps=(*given.apps, *app), **fields)
+        self.url = url
+        self._loop = loop
+        self._clock: Clock = SystemClock()
+        self._reset()
+        _nodes.add(self)
+
+    def _reset(self) -> None:
+        self._services: Services | None = None
+        self._store: Store | None = None
+        self._starter: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._leaving = threading.Event()
+        self._hurry = threading.Event()
+        self._failed: BaseException | None = None
+        self._started = False
+
+    # -- inside an application -----------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "Node":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start in background threads and return at once; raises AppError or DeclarationError for what cannot ever work."""
+        if self._started:
+            return
+        self._started = True
+        declared = self._declared()
+        registry = self._registry(declared)
+        self._starter = threading.Thread(
+            target=self._start_up, args=(declared, registry), name="qsched-start", daemon=True
+        )
+        self._starter.start()
+
+    def wait_ready(self, timeout: float | None = None) -> bool:
+        """Wait until the node takes work; raises what its start failed of."""
+        self._clock.wait(self._ready, timeout)
+        if self._failed is not None:
+            raise self._failed
+        return self._services is not None
+
+    def stop(self, *, now: bool = False) -> int:
+        """Drain and stop: 0 when all that ran has ended, 8 when something was handed over or cancelled."""
+        if now:
+            self._hurry.set()
+        self._leaving.set()
+        if self._starter is not None and self._starter is not threading.current_thread():
+            self._starter.join()
+        services, self._services = self._services, None
+        code = 0 if services is None else self._drain(services)
+        if self._store is not None:
+            self._store.close()
+        self._started = False
+        return code
+
+    @property
+    def name(self) -> str:
+        """The node's name, as it is known in the cluster."""
+        return self.settings.label() if self._services is None else self._services.parts.who.name
+
+    @property
+    def incarnation(self) -> int | None:
+        """The current incarnation; None before the node has registered."""
+        return None if self._services is None else self._services.parts.who.incarnation
+
+    # -- in the foreground ---------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Run until SIGTERM or SIGINT, drain, and answer the exit code; a second signal ends the drain.
+
+        When job threads are left at the end, their firings are settled and the process leaves on the spot.
+        """
+        self.settings = replace(self.settings, embedded=False)
+        before = {
+            number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            self.start()
+            while not self._leaving.is_set():
+                self._clock.wait(self._leaving, 1.0)
+                if self._failed is not None:
+                    raise self._failed
+            return self.stop()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self._leaving.is_set():
+            self._hurry.set()
+        self._leaving.set()
+
+    # -- start ---------------------------------------------------------------------------------------------------------
+
+    def _declared(self) -> Declarations | None:
+        if not self.settings.files:
+            return None
+        known = [declared.name for declared in JobRegistry(self.settings.apps).jobs()]
+        return load(
+            list(self.settings.files), now=self._clock.wall(), known_jobs=known, environ=dict(os.environ)
+        )
+
+    def _registry(self, declared: Declarations | None) -> JobRegistry:
+        jobs = () if declared is None else declared.jobs
+        return JobRegistry(self.settings.apps, jobs, self.settings.allow)
+
+    def _start_up(self, declared: Declarations | None, registry: JobRegistry) -> None:
+        """Open the store, apply the files, register, run; a database that is away is waited for."""
+        wait = _BACKOFF[0]
+        while not self._leaving.is_set():
+            try:
+                self._services = self._open(declared, registry)
+                log.info(
+                    "node.ready name=%s incarnation=%s capacity=%s",
+                    self.name,
+                    self.incarnation,
+                    self.settings.capacity,
+                )
+                break
+            except StoreUnavailable as error:
+                log.warning("node.waiting reason=%s", error)
+                self._clock.wait(self._leaving, wait)
+                wait = min(wait * 2, _BACKOFF[1])
+            except BaseException as error:
+                self._failed = error
+                if self.settings.embedded:
+                    log.error("node.failed reason=%s", error)
+                self._leaving.set()
+        self._ready.set()
+
+    def _open(self, declared: Declarations | None, registry: JobRegistry) -> Services:
+        settings = self.settings
+        if self._store is None:
+            self._store = open_store(self.url, cluster=settings.cluster, create=True, lease=settings.lease)
+        revision = None
+        if declared is not None and settings.apply != "never":
+            revision = self._apply(self._store, declared)
+        services = Services(self._store, settings, registry, loop=self._loop, revision=revision)
+        services.start()
+        return services
+
+    def _apply(self, store: Store, declared: Declarations) -> int:
+        applied = apply(
+            store, declared, who=f"node {self.settings.label()}", if_newer=self.settings.apply == "if-newer"
+        )
+        event = {"applied": "declarations.applied", "older": "declarations.older"}.get(
+            applied.status, "declarations.current"
+        )
+        log.log(
+            logging.WARNING if applied.status == "older" else logging.INFO,
+            "%s namespace=%s revision=%s current=%s added=%s changed=%s retired=%s unchanged=%s",
+            event,
+            applied.namespace,
+            applied.revision,
+            applied.current,
+            len(applied.added),
+            len(applied.changed),
+            len(applied.retired),
+            applied.unchanged,
+        )
+        return applied.revision
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
+    def _drain(self, services: Services) -> int:
+        parts = services.parts
+        log.info("node.drain running=%s", parts.hand.running())
+        services.stop_taking()
+        self._say(services, DRAINING)
+        drain = Drain(services, self._hurry)
+        drain.wait(self.settings.drain_timeout / 1_000_000)
+        if not parts.hand.empty.is_set():
+            services.pool.cancel_all(SHUTDOWN)
+            drain.wait_for_cancelled()
+        code = drain.exit_code()
+        if not parts.hand.empty.is_set() and not self.settings.embedded:
+            drain.abandon()  # does not return
+        self._say(services, STOPPED if parts.hand.empty.is_set() else DRAINING)
+        services.stop()
+        log.info("node.stop name=%s handed_over=%s", parts.who.name, drain.handed_over)
+        return code
+
+    @staticmethod
+    def _say(services: Services, state: str) -> None:
+        incarnation = services.parts.who.incarnation
+        try:
+            services.parts.store.transaction(
+                "node state", lambda tx: set_state(tx, incarnation, state), patience=2.0
+            )
+        except StoreUnavailable as error:
+            log.warning("node.state_unsaid state=%s reason=%s", state, error)
+
+    # -- fork ----------------------------------------------------------------------------------------------------------
+
+    def _after_fork(self) -> None:
+        """The child has none of the threads: its copy is a new node, which starts if this one ran."""
+        was_started = self._started
+        self._reset()
+        if was_started:
+            self.start()
+
+
+_nodes: "weakref.WeakSet[Node]" = weakref.WeakSet()
+
+
+def _restart_in_child() -> None:
+    for node in list(_nodes):
+        node._after_fork()
+
+
+os.register_at_fork(after_in_child=_restart_in_child)

@@ -1,0 +1,154 @@
+"""The services of one running node, wired together: planner, settler, check-in, upkeep, listener, worker pool."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Sequence
+
+from ..scheduler.clock import Clock, SystemClock
+from ..scheduler.context import RunRequest
+from ..scheduler.control import resume, resume_group
+from ..scheduler.definitions import Definitions, KnownJob
+from ..scheduler.errors import SchedulerError
+from ..scheduler.hand import Hand
+from ..scheduler.identity import Identity
+from ..scheduler.loaded_job import LoadedJob
+from ..scheduler.parts import Parts
+from ..scheduler.planner import Hooks, Planner
+from ..scheduler.publish import publish_loaded
+from ..scheduler.registry import JobRegistry
+from ..scheduler.settler import Settler
+from ..scheduler.store.database import Store
+from ..scheduler.store.definition_reads import read_cluster
+from ..scheduler.store.node_rows import NodeFacts
+from ..scheduler.store.wake import Listener, announce
+from ..scheduler.upkeep import Upkeep
+from ..scheduler.worker_pool import WorkerPool
+from .check_in import CheckInService, Telling
+from .loop import Loop
+from .settings import NodeSettings
+from .versions import tzdata_version, version
+
+_ANNOUNCE_EVERY = 0.05
+
+log = logging.getLogger("qsched.node")
+
+
+class Services:
+    """Everything that runs while a node is up; made anew for each start (and after a fork)."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: NodeSettings,
+        registry: JobRegistry,
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+        revision: int | None = None,
+    ) -> None:
+        clock: Clock = SystemClock()
+        self.settings = settings
+        self.parts = Parts(
+            store, clock, Identity(settings.label()), Hand(settings.capacity), Definitions(registry, clock)
+        )
+        self.settler = Settler(self.parts, self._freed)
+        self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=loop)
+        self.check_in = CheckInService(self.parts, self._facts(revision), settings.check_in, self._telling())
+        self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
+        self.upkeep = Upkeep(self.parts, self._end_pauses)
+        self.listener = Listener(store, self._wake)
+        self._announced = 0.0
+        self._loops = {
+            "check_in": Loop("check-in", self.check_in.step, clock),
+            "settler": Loop("settler", self._settle, clock),
+            "planner": Loop("planner", self.planner.step, clock),
+            "upkeep": Loop("upkeep", self.upkeep.step, clock),
+        }
+        if self.listener.works:
+            self._loops["listener"] = Loop("listener", self.listener.step, clock)
+
+    def start(self) -> None:
+        """Register, then start the loops: the check-in first, what takes work last."""
+        store = self.parts.store
+        self.parts.who.cluster_uuid, defaults = store.read("cluster", read_cluster)
+        self.parts.definitions.set_defaults(defaults)
+        self.check_in.register()
+        for loop in self._loops.values():
+            loop.start()
+
+    def stop_taking(self) -> None:
+        """Take nothing more; what was taken and not begun is released."""
+        self.parts.who.draining = True
+        self._loops["planner"].stop(self.settings.lease / 2_000_000)
+
+    def stop(self) -> None:
+        """End the loops, the check-in last."""
+        self.parts.stopping.set()
+        self.settler.wake()
+        for name in ("upkeep", "listener", "settler", "check_in"):
+            if name in self._loops:
+                self._loops[name].stop(3.0)
+        self.pool.close()
+        self.listener.close()
+
+    # -- what the services tell each other -----------------------------------------------------------------------------
+
+    def _settle(self) -> float:
+        self.settler.step()
+        return 0.0
+
+    def _wake(self) -> None:
+        self._loops["planner"].wake()
+
+    def _freed(self) -> None:
+        self._wake()
+
+    def _submit(self, requests: list[RunRequest]) -> None:
+        self.settler.expect(requests)
+        self.pool.submit_many(requests)
+
+    def _loaded(self, fresh: list[tuple[KnownJob, LoadedJob]]) -> None:
+        """A job row says what its code says, so that others can end its firings without the code."""
+        for job, loaded in fresh:
+            try:
+                publish_loaded(self.parts.store, job.name, loaded)
+            except SchedulerError as error:
+                log.warning("job.not_published job=%s reason=%s", job.name, error)
+
+    def _more_due(self) -> None:
+        now = self.parts.clock.monotonic()
+        if now - self._announced >= _ANNOUNCE_EVERY:
+            self._announced = now
+            announce(self.parts.store)
+
+    def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
+        for group in groups:
+            resume_group(self.parts.store, group, who="qsched: pause ended")
+        if keys:
+            resume(self.parts.store, list(keys), who="qsched: pause ended")
+        self._wake()
+
+    def _telling(self) -> Telling:
+        def cancel(firing_id: int, fence: int, reason: str) -> None:
+            self.pool.cancel(firing_id, reason, fence=fence)
+
+        def cancel_all(reason: str) -> None:
+            self.pool.cancel_all(reason)
+
+        return Telling(cancel, cancel_all)
+
+    def _facts(self, revision: int | None) -> NodeFacts:
+        settings = self.settings
+        return NodeFacts(
+            name=settings.label(),
+            host=settings.host[:255],
+            pid=os.getpid(),
+            pid_started_at=None,
+            capacity=settings.capacity,
+            version=version(),
+            tzdata=tzdata_version(),
+            tags=json.dumps(list(settings.tags)) if settings.tags else None,
+            lease=settings.lease,
+            revision=revision,
+        )

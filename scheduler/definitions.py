@@ -1,0 +1,268 @@
+"""What this node knows of triggers and jobs: compiled once per definition, re-read when the store says they changed."""
+
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..triggers.errors import TriggerError, ZoneError
+from ..triggers.instant import SECOND
+from ..triggers.job import JobDefinition, JobPolicies
+from ..triggers.schedule import Schedule
+from ..triggers.trigger import SPEC_VERSION, TriggerDefinition, trigger_key
+from .clock import Clock
+from .effective import job_policies
+from .errors import JobUnloadable
+from .loaded_job import LoadedJob
+from .registry import JobRegistry
+from .store.definition_reads import JobRow, TriggerRow, job_versions, read_jobs, read_triggers
+from .store.take_rows import DueClock
+from .store.trigger_rows import definition_hash
+from .store.tx import Tx
+
+_KEEP = 50_000
+"""Compiled triggers kept; the least recently used go first."""
+_ASK_AGAIN = 60.0
+"""Seconds after which a job that could not be loaded is tried again."""
+_BACKOFF = (1.0, 60.0)
+"""Seconds for which an undecidable trigger is left to others: first and longest."""
+
+log = logging.getLogger("qsched.definitions")
+
+
+class Poison(Exception):
+    """A definition that no node can read: the trigger goes to `error` at once."""
+
+
+class Undecidable(Exception):
+    """This node cannot decide the trigger; another may."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTrigger:
+    """A trigger ready for decisions."""
+
+    id: int
+    hash: int
+    key: str
+    definition: TriggerDefinition
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    """A job as the store declares it, and what this node makes of it."""
+
+    id: int
+    name: str
+    version: int
+    definition: JobDefinition | None
+    policies: JobPolicies
+    """Effective: YAML over decorator over the cluster's defaults."""
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class _Left:
+    """Something left to others until `again` (monotonic seconds); `since` is database time (µs)."""
+
+    again: float
+    since: int
+    reason: str
+    wait: float
+
+
+class Definitions:
+    """Used by the taker's and the settler's threads under the store's transactions; loading happens outside of them."""
+
+    def __init__(self, registry: JobRegistry, clock: Clock) -> None:
+        self.registry = registry
+        self._clock = clock
+        self._triggers: OrderedDict[int, CompiledTrigger] = OrderedDict()
+        self._jobs: dict[int, KnownJob] = {}
+        self._loaded: dict[int, tuple[int, LoadedJob]] = {}
+        self._unloadable: dict[int, _Left] = {}
+        self._undecidable: dict[int, _Left] = {}
+        self.defaults: Mapping[str, Any] = {}
+
+    # -- triggers ----------------------------------------------------------------------------------------------------
+
+    def compiled(self, tx: Tx, clocks: Sequence[DueClock]) -> dict[int, CompiledTrigger | Exception]:
+        """{trigger id: compiled, or Poison/Undecidable}; reads only what is not known by its hash."""
+        found: dict[int, CompiledTrigger | Exception] = {}
+        missing = []
+        for clock in clocks:
+            known = self._triggers.get(clock.id)
+            if known is not None and known.hash == clock.definition_hash:
+                self._triggers.move_to_end(clock.id)
+                found[clock.id] = known
+            else:
+                missing.append(clock.id)
+        rows = {row.id: row for row in read_triggers(tx, missing)}
+        for trigger_id in missing:
+            row = rows.get(trigger_id)
+            found[trigger_id] = Poison("its trigger row is missing") if row is None else self.compile(row)
+        return found
+
+    def compile(self, row: TriggerRow) -> CompiledTrigger | Exception:
+        """Compile one stored definition; the exception says whether it is poison or only beyond this node."""
+        try:
+            compiled = _compile(row)
+        except (Poison, Undecidable) as error:
+            return error
+        self._triggers[row.id] = compiled
+        while len(self._triggers) > _KEEP:
+            self._triggers.popitem(last=False)
+        return compiled
+
+    def trigger(self, tx: Tx, trigger_id: int) -> CompiledTrigger | None:
+        """One trigger as it is declared now (for a retry's policy and data); None when that cannot be said."""
+        rows = read_triggers(tx, [trigger_id])
+        if not rows:
+            return None
+        known = self._triggers.get(trigger_id)
+        if known is not None and known.hash == _hash_of(rows[0]):
+            return known
+        compiled = self.compile(rows[0])
+        return None if isinstance(compiled, Exception) else compiled
+
+    # -- jobs --------------------------------------------------------------------------------------------------------
+
+    def jobs(self, tx: Tx, ids: Collection[int]) -> dict[int, KnownJob]:
+        """The jobs as declared now; one that has no row is missing from the answer."""
+        versions = job_versions(tx, ids)
+        stale = [job_id for job_id, version in versions.items() if not self._knows(job_id, version)]
+        for row in read_jobs(tx, stale):
+            self._jobs[row.id] = self._read_job(row)
+        return {job_id: self._jobs[job_id] for job_id in versions if job_id in self._jobs}
+
+    def _knows(self, job_id: int, version: int) -> bool:
+        known = self._jobs.get(job_id)
+        return known is not None and known.version == version
+
+    def _read_job(self, row: JobRow) -> KnownJob:
+        try:
+            definition = JobDefinition.from_spec(row.name, json.loads(row.spec))
+            policies = job_policies(row.spec, row.loaded, self.defaults)
+        except (TriggerError, ValueError, TypeError, KeyError, AttributeError) as error:
+            problem = f"its job {row.name!r} cannot be read: {error}"
+            return KnownJob(row.id, row.name, row.updated_at, None, JobPolicies(), problem)
+        return KnownJob(row.id, row.name, row.updated_at, definition, policies)
+
+    def set_defaults(self, text: str | None) -> None:
+        """Take over the cluster's defaults (JSON text); what was made from older ones is forgotten."""
+        try:
+            defaults = json.loads(text) if text else {}
+        except ValueError:
+            log.warning("cluster.defaults unreadable")
+            return
+        if defaults != self.defaults:
+            self.defaults = defaults
+            self._jobs.clear()
+
+    # -- loading -----------------------------------------------------------------------------------------------------
+
+    def loaded(self, job: KnownJob) -> LoadedJob | None:
+        """The job ready to run here; None when it was not tried yet (see `load`) or cannot be loaded."""
+        known = self._loaded.get(job.id)
+        return known[1] if known is not None and known[0] == job.version else None
+
+    def load(self, job_ids: Collection[int], now: int) -> list[tuple[KnownJob, LoadedJob]]:
+        """Try to load jobs, outside of every transaction: importing is user code. Answers what was loaded anew."""
+        fresh = []
+        for job_id in job_ids:
+            job = self._jobs.get(job_id)
+            if job is None or job.definition is None:
+                continue
+            try:
+                loaded = self.registry.resolve(job.definition)
+            except JobUnloadable as error:
+                self._leave_job(job, now, str(error))
+                continue
+            self._loaded[job_id] = (job.version, loaded)
+            if self._unloadable.pop(job_id, None) is not None:
+                log.info("job.loadable job=%s", job.name)
+            fresh.append((job, loaded))
+        return fresh
+
+    def _leave_job(self, job: KnownJob, now: int, reason: str) -> None:
+        before = self._unloadable.get(job.id)
+        since = now if before is None else before.since
+        self._unloadable[job.id] = _Left(self._clock.monotonic() + _ASK_AGAIN, since, reason, _ASK_AGAIN)
+        if before is None:  # once, not per tick
+            log.warning("job.unloadable job=%s reason=%s", job.name, reason)
+
+    def unloadable(self) -> set[int]:
+        """Jobs that are left to others now."""
+        now = self._clock.monotonic()
+        return {job_id for job_id, left in self._unloadable.items() if left.again > now}
+
+    def unloadable_said(self) -> str | None:
+        """What the node row says of jobs it cannot load: JSON {job id: [since, reason]}."""
+        return _said(self._unloadable)
+
+    # -- undecidable -------------------------------------------------------------------------------------------------
+
+    def leave_trigger(self, trigger_id: int, now: int, reason: str) -> None:
+        """Leave a trigger that this node cannot decide to others, longer each time."""
+        before = self._undecidable.get(trigger_id)
+        wait = _BACKOFF[0] if before is None else min(before.wait * 2, _BACKOFF[1])
+        since = now if before is None else before.since
+        self._undecidable[trigger_id] = _Left(self._clock.monotonic() + wait, since, reason[:500], wait)
+        if before is None:
+            log.error("trigger.undecidable trigger_id=%s reason=%s", trigger_id, reason)
+
+    def decided(self, trigger_ids: Collection[int]) -> None:
+        """These could be decided: whatever was wrong is over."""
+        if self._undecidable:
+            for trigger_id in trigger_ids:
+                self._undecidable.pop(trigger_id, None)
+
+    def parked(self) -> set[int]:
+        """Triggers that are left to others now."""
+        now = self._clock.monotonic()
+        return {trigger_id for trigger_id, left in self._undecidable.items() if left.again > now}
+
+    def undecidable(self) -> dict[int, tuple[int, str]]:
+        """{trigger id: (since, reason)}."""
+        return {trigger_id: (left.since, left.reason) for trigger_id, left in list(self._undecidable.items())}
+
+    def undecidable_said(self) -> str | None:
+        """What the node row says of triggers it cannot decide."""
+        return _said(self._undecidable)
+
+    def unloadable_jobs(self) -> dict[int, tuple[int, str]]:
+        """{job id: (since, reason)}."""
+        return {job_id: (left.since, left.reason) for job_id, left in list(self._unloadable.items())}
+
+
+def _said(left: dict[int, _Left]) -> str | None:
+    if not left:
+        return None
+    return json.dumps(
+        {str(key): [each.since // SECOND, each.reason[:200]] for key, each in list(left.items())[:2000]}
+    )
+
+
+def _hash_of(row: TriggerRow) -> int:
+    return definition_hash(row.definition_digest)
+
+
+def _compile(row: TriggerRow) -> CompiledTrigger:
+    if row.spec_version > SPEC_VERSION:
+        raise Undecidable(
+            f"its definition has format {row.spec_version}, and this node knows {SPEC_VERSION}: update qsched"
+        )
+    try:
+        definition = TriggerDefinition.from_spec(row.group_name, row.name, json.loads(row.spec))
+        schedule = definition.compile()
+        fingerprint = _hash_of(row)
+    except ZoneError as error:  # this node's zone data may be older than another's
+        raise Undecidable(str(error)) from error
+    except (TriggerError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Poison(f"its definition cannot be read: {error}") from error
+    except Exception as error:
+        raise Undecidable(f"{type(error).__name__}: {error}") from error
+    return CompiledTrigger(row.id, fingerprint, definition.key, definition, schedule)

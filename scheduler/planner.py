@@ -1,0 +1,216 @@
+"""The planner: looks what is due, takes what this node has room for, hands it to the worker; `step()` says when again."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..triggers.instant import SECOND, rfc3339
+from .context import RunRequest
+from .definitions import KnownJob
+from .errors import SchedulerError, StoreUnavailable
+from .loaded_job import LoadedJob
+from .parts import Parts
+from .store.take_rows import Look, Wanted, lock_clocks, lock_firings, look, taken_rows
+from .store.tx import Tx
+from .take import Fenced, Order, Take, Taken
+
+ON_TIME = SECOND
+"""What became due less than this ago is on time: a backlog may not have all of the capacity."""
+_BUSY_POLL = 0.25
+_IDLE_POLL = 1.0
+_MOST = 500
+"""Rows a take locks of a kind."""
+
+log = logging.getLogger("qsched.planner")
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the planner tells others."""
+
+    submit: Callable[[list[RunRequest]], None]
+    loaded: Callable[[list[tuple[KnownJob, LoadedJob]]], None]
+    """Jobs that were loaded for the first time: their policies complete the job rows."""
+    more_due: Callable[[], None]
+    """Due work is left that this node cannot start."""
+
+
+class Planner:
+    """One per node, one thread. Everything it writes is one transaction per take."""
+
+    def __init__(self, parts: Parts, hooks: Hooks) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._clock = parts.clock
+        self._who = parts.who
+        self._hand = parts.hand
+        self._definitions = parts.definitions
+        self._hooks = hooks
+        self._turn = False
+
+    def step(self) -> float:
+        """Look, and take what is due; answers the seconds after which to look again (0: at once)."""
+        if self._who.draining or not self._who.may_start(self._clock.monotonic()):
+            return _BUSY_POLL
+        seen = self._look()
+        due = seen.triggers_due + seen.firings_due
+        if not due:
+            return self._until(seen)
+        free = self._hand.free()
+        taken = self._take(seen, free) if free else self._take_startless()
+        if taken is None:
+            return _BUSY_POLL
+        self._after(taken)
+        if taken.requests or taken.decided or taken.poisoned or taken.to_load:
+            return 0.0
+        # Due work that nobody could start here (busy jobs, full node): look again soon, but do not spin on it.
+        return min(_BUSY_POLL, self._until(seen))
+
+    def _look(self) -> Look:
+        sent = self._clock.monotonic()
+        seen = self._store.read("look", lambda tx: look(tx, self._guess()))
+        self._note_clock(seen.now, sent)
+        return seen
+
+    def _guess(self) -> int:
+        return self._clock.wall() + self._who.offset
+
+    def _note_clock(self, now: int, sent: float) -> None:
+        half = (self._clock.monotonic() - sent) / 2
+        self._who.offset = now + int(half * SECOND) - self._clock.wall()
+
+    def _until(self, seen: Look) -> float:
+        if seen.next_at is None:
+            return _IDLE_POLL
+        ahead = (seen.next_at - self._guess()) / SECOND
+        # A quarter of a millisecond on top: woken early by rounding, the look would find nothing and be made twice.
+        return min(max(ahead, 0.0) + 0.00025, _IDLE_POLL)
+
+    # -- taking ------------------------------------------------------------------------------------------------------
+
+    def _take(self, seen: Look, free: int) -> Taken | None:
+        due = seen.triggers_due + seen.firings_due
+        share = -(
+            -due // max(1, self._who.live_nodes)
+        )  # ⌈due / live nodes⌉: no node takes what others can start
+        limit = max(1, min(free, share, _MOST))
+        wanted = Wanted(limit, self._definitions.parked(), self._definitions.unloadable())
+        on_time, rest = None, wanted
+        if due > limit:
+            on_time, rest = self._reserve(wanted)
+        order = Order(
+            clocks=rest, firings=wanted, capacity=min(free, limit), take_no=0, clocks_on_time=on_time
+        )
+        return self._run(order)
+
+    def _reserve(self, wanted: Wanted) -> tuple[Wanted | None, Wanted]:
+        """With a backlog half of the capacity serves what is on time; with one place they take turns."""
+        since = self._guess() - ON_TIME
+        if wanted.limit == 1:
+            self._turn = not self._turn
+            return (wanted._replace(since=since), wanted) if self._turn else (None, wanted)
+        return wanted._replace(limit=-(-wanted.limit // 2), since=since), wanted
+
+    def _take_startless(self) -> Taken | None:
+        wanted = Wanted(_MOST, self._definitions.parked(), self._definitions.unloadable())
+        return self._run(Order(clocks=wanted, firings=wanted, capacity=0, take_no=0, startless=True))
+
+    def _run(self, order: Order) -> Taken | None:
+        with self._hand.taking() as number:
+            order = replace(order, take_no=number)
+            attempt: list[Take] = []
+
+            def work(tx: Tx) -> Taken:
+                take = Take(tx, order, self._who, self._definitions)
+                attempt[:] = [take]
+                return take.run()
+
+            try:
+                taken = self._store.transaction("take", work)
+            except StoreUnavailable as error:
+                if not error.in_doubt or not attempt:
+                    raise
+                taken = self._resolve(attempt[0].taken, number)
+            except Fenced as error:
+                log.warning("node.fenced reason=%s", error)
+                self._who.trusted_until = 0.0
+                return None
+            except SchedulerError as error:
+                if order.clocks.only is not None or not attempt:
+                    raise
+                log.error("take.failed reason=%s; repeated row by row", error)
+                return self._row_by_row(order, attempt[0])
+            self._hand.add(taken.requests)
+        if taken.requests:
+            self._hooks.submit(taken.requests)
+        return taken
+
+    def _row_by_row(self, order: Order, failed: Take) -> Taken:
+        """A batch is never as weak as its worst row: each alone, and the one that fails alone is parked."""
+        total = Taken(now=failed.taken.now)
+        for clock_id in failed.clock_ids:
+            single = Wanted(1, only=(clock_id,))
+            none = Wanted(0, only=())
+            try:
+                taken = self._run(
+                    replace(order, clocks=single, firings=none, clocks_on_time=None, capacity=1)
+                )
+            except StoreUnavailable:
+                raise
+            except SchedulerError as error:
+                self._definitions.leave_trigger(clock_id, total.now, f"it could not be written: {error}")
+                continue
+            if taken is not None:
+                self._after(taken)
+                total.decided += taken.decided
+        return total
+
+    def _resolve(self, wished: Taken, take_no: int) -> Taken:
+        """The answer to COMMIT was lost. Wait for the trigger rows' locks, then read what really happened.
+
+        A plain SELECT would say that nothing did while the old backend is still committing (protocol-review E1).
+        """
+        firings = {request.firing_id for request in wished.requests}
+
+        def read(tx: Tx) -> set[int]:
+            lock_clocks(tx, wished.decided)
+            lock_firings(tx, firings)
+            return taken_rows(tx, self._who.incarnation, take_no)
+
+        until = self._clock.monotonic() + self._store.lease / SECOND
+        while True:
+            try:
+                started = self._store.transaction("resolve take", read)
+                break
+            except StoreUnavailable:
+                if self._clock.monotonic() > until or self._parts.stopping.is_set():
+                    raise  # past the lease nothing of it may start here; what was taken, others rescue
+                self._parts.pause(0.2)
+        log.warning("take.in_doubt take=%s landed=%s", take_no, len(started))
+        kept = [request for request in wished.requests if request.firing_id in started]
+        return Taken(now=wished.now, requests=kept, decided=wished.decided)
+
+    # -- afterwards --------------------------------------------------------------------------------------------------
+
+    def _after(self, taken: Taken) -> None:
+        for miss in taken.misfired:
+            log.warning(
+                "misfire trigger=%s due=%s late=%.3fs cause=%s policy=%s decision=%s",
+                miss.trigger,
+                rfc3339(miss.scheduled_at),
+                miss.late / SECOND,
+                miss.cause,
+                miss.policy,
+                miss.decision,
+            )
+        for trigger_id, reason in taken.undecidable.items():
+            self._definitions.leave_trigger(trigger_id, taken.now, reason)
+        for trigger_id, reason in taken.poisoned.items():
+            log.error("trigger.error trigger_id=%s kind=poison reason=%s", trigger_id, reason)
+        self._definitions.decided(taken.decided)
+        if taken.to_load:
+            fresh = self._definitions.load(taken.to_load, taken.now)
+            if fresh:
+                self._hooks.loaded(fresh)
+        if taken.left and self._who.live_nodes > 1 and not self._hand.free():
+            self._hooks.more_due()

@@ -1,0 +1,287 @@
+"""The settler: what has ended is judged and written, many in one transaction, a lone one at once; what was not begun is released.
+
+An outcome keeps its place in the node's hand until it has landed or was fenced: the database may be away for as long as
+it likes, and nothing is lost or run in its stead.
+"""
+
+import json
+import logging
+import random
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from ..triggers.instant import SECOND
+from ..triggers.retry import RetryPolicy
+from .context import RunRequest
+from .errors import StoreError, StoreUnavailable
+from .firing import DUE
+from .outcome import INTERRUPTED, SUCCEEDED, Outcome
+from .parts import Parts
+from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before, release
+from .store.firing_rows import OpenFiring, open_firings
+from .store.tx import Tx
+from .verdict import EndedAttempt, judge
+
+_MOST = 500
+"""Outcomes settled in one transaction."""
+_RETRY = (0.2, 5.0)
+"""Seconds between tries while the database is away: first and longest."""
+
+log = logging.getLogger("qsched.settler")
+
+
+class Ended(NamedTuple):
+    """A body that ended (`outcome`), or that was not begun (None); `at` is monotonic."""
+
+    request: RunRequest
+    incarnation: int
+    outcome: Outcome | None
+    at: float
+
+
+class Settler:
+    """Used as the worker pool's owner; `step` runs in one thread of its own."""
+
+    def __init__(self, parts: Parts, freed: Callable[[], None]) -> None:
+        self._parts = parts
+        self._freed = freed
+        self._queue: SimpleQueue[Ended | None] = SimpleQueue()
+        self._random = random.Random()
+        self._held_by: dict[tuple[int, int], int] = {}
+        self.interrupted = 0
+        """Bodies that a shutdown broke off."""
+
+    # -- the pool's owner ----------------------------------------------------------------------------------------------
+
+    def expect(self, requests: Sequence[RunRequest]) -> None:
+        """Remember under which incarnation these were taken: they are settled under that one, whoever we are by then."""
+        incarnation = self._parts.who.incarnation
+        for request in requests:
+            self._held_by[request.firing_id, request.fence] = incarnation
+
+    def may_begin(self, request: RunRequest) -> bool:
+        """The last look before the body: a node that may have been declared dead, or drains, begins nothing."""
+        del request
+        return self._parts.who.may_start(self._parts.clock.monotonic())
+
+    def ended(self, request: RunRequest, outcome: Outcome, ended_at: float) -> None:
+        self._queue.put(Ended(request, self._incarnation(request), outcome, ended_at))
+
+    def released(self, request: RunRequest) -> None:
+        self._queue.put(Ended(request, self._incarnation(request), None, self._parts.clock.monotonic()))
+
+    def _incarnation(self, request: RunRequest) -> int:
+        return self._held_by.pop((request.firing_id, request.fence), self._parts.who.incarnation)
+
+    # -- the service ---------------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Let `step` return, to see that the node stops."""
+        self._queue.put(None)
+
+    def step(self) -> None:
+        """Wait for an outcome, take what else has ended by then, and settle it all; returns when it has landed."""
+        first = self._queue.get()
+        batch = [] if first is None else [first]
+        while len(batch) < _MOST:
+            try:
+                more = self._queue.get_nowait()
+            except Empty:
+                break
+            if more is not None:
+                batch.append(more)
+        if batch:
+            self._land(batch)
+
+    def _land(self, batch: list[Ended]) -> None:
+        wait, settle = _RETRY[0], self._settle
+        while not self._parts.stopping.is_set():
+            try:
+                settle(batch)
+                break
+            except StoreUnavailable as error:
+                log.warning("settle.waiting firings=%s reason=%s", len(batch), error)
+                self._parts.pause(wait * (0.8 + 0.4 * self._random.random()))
+                wait = min(wait * 2, _RETRY[1])
+            except StoreError as error:
+                log.error("settle.failed firings=%s reason=%s; repeated one by one", len(batch), error)
+                settle = self._one_by_one
+        else:
+            return
+        self._parts.hand.drop((each.request.firing_id, each.request.fence) for each in batch)
+        self._freed()
+
+    def _one_by_one(self, batch: list[Ended]) -> None:
+        for each in batch:
+            try:
+                self._settle([each])
+            except StoreUnavailable:
+                raise
+            except StoreError as error:
+                self._without_text(each, error)
+
+    def _without_text(self, each: Ended, error: StoreError) -> None:
+        """The same verdict with its text removed: an outcome that cannot be stored is never retried for ever."""
+        log.error("settle.unstorable_outcome firing=%s reason=%s", each.request.firing_id, error)
+        if each.outcome is None:
+            return
+        bare = Outcome(each.outcome.kind, each.outcome.error_type, permanent=each.outcome.permanent)
+        try:
+            self._settle([each._replace(outcome=bare)])
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            log.critical(
+                "settle.lost firing=%s: the store refuses its end; the rescuer will call it lost",
+                each.request.firing_id,
+            )
+
+    def _settle(self, batch: list[Ended]) -> None:
+        unbegun = [each for each in batch if each.outcome is None]
+        if unbegun:
+            self._release(unbegun)
+        ended = [each for each in batch if each.outcome is not None]
+        if not ended:
+            return
+        store = self._parts.store
+        try:
+            verdicts = store.transaction("settle", lambda tx: self._write(tx, ended, careful=False))
+        except NotAllOurs:
+            verdicts = store.transaction("settle carefully", lambda tx: self._write(tx, ended, careful=True))
+        self._tell(verdicts)
+
+    def _release(self, unbegun: list[Ended]) -> None:
+        for incarnation in {each.incarnation for each in unbegun}:
+            taken = [
+                (each.request.firing_id, each.request.fence)
+                for each in unbegun
+                if each.incarnation == incarnation
+            ]
+            self._parts.store.transaction("release", lambda tx, i=incarnation, t=taken: release(tx, i, t))  # type: ignore[misc]
+
+    def _write(self, tx: Tx, ended: list[Ended], *, careful: bool) -> list[tuple[Ended, Ending, bool]]:
+        """(what ended, how it was judged, whether it landed) for each."""
+        now, monotonic = tx.now(), self._parts.clock.monotonic()
+        rows = self._rows(tx, ended)
+        endings = []
+        for each in ended:
+            # Failure time is when the body ended, not when the database could hear of it.
+            at = now - max(0, int((monotonic - each.at) * SECOND))
+            endings.append(self._judged(tx, each, rows.get(each.request.firing_id), at))
+        if not careful:
+            finish(tx, endings)
+            return [(each, ending, True) for each, ending in zip(ended, endings, strict=True)]
+        ours = finish_ours(tx, endings)
+        return [
+            (
+                each,
+                ending,
+                ending.firing_id in ours
+                or landed_before(tx, ending.firing_id, ending.incarnation, ending.fence),
+            )
+            for each, ending in zip(ended, endings, strict=True)
+        ]
+
+    def _rows(self, tx: Tx, ended: list[Ended]) -> dict[int, OpenFiring]:
+        """What the rows say of those that need more than a happy end."""
+        wanted = [
+            each.request.firing_id
+            for each in ended
+            if each.request.exclusive or (each.outcome is not None and each.outcome.kind != SUCCEEDED)
+        ]
+        return open_firings(tx, wanted)
+
+    def _judged(self, tx: Tx, each: Ended, row: OpenFiring | None, at: int) -> Ending:
+        request, outcome = each.request, each.outcome
+        assert outcome is not None
+        if row is None:
+            # Success and no permit: nothing else of the row matters.
+            return Ending(
+                request.firing_id,
+                each.incarnation,
+                request.fence,
+                None,
+                None,
+                "succeeded",
+                "succeeded",
+                at,
+                note=outcome.result,
+            )
+        verdict = judge(
+            outcome,
+            EndedAttempt(
+                attempt=row.attempt,
+                failed_at=at,
+                refires=row.refires,
+                next_at=row.next_at,
+                retry_until=row.retry_until,
+                first_started_at=row.first_started_at,
+                request_recovery=bool(row.request_recovery),
+            ),
+            policy=self._policy(tx, request, row) if outcome.kind != SUCCEEDED else None,
+            random=self._random.random,
+        )
+        return Ending(
+            request.firing_id,
+            each.incarnation,
+            request.fence,
+            row.trigger_id,
+            row.permit_key,
+            verdict.state,
+            outcome.kind,
+            at,
+            error=_error_text(outcome),
+            note=outcome.result if verdict.state == SUCCEEDED else verdict.why,
+            retry_dropped=verdict.dropped,
+            pause_trigger=verdict.pause_trigger,
+            run_at=verdict.run_at,
+            attempt=row.attempt,
+            next_attempt=row.attempt + int(verdict.retry),
+            refires=row.refires + int(verdict.refire),
+            recoveries=row.recoveries,
+            recovering=row.recoveries > 0,
+            started_at=row.started_at,
+        )
+
+    def _policy(self, tx: Tx, request: RunRequest, row: OpenFiring) -> RetryPolicy | None:
+        """Looked up at failure time: trigger, job, cluster; `none` (no retries) stops the search."""
+        definitions = self._parts.definitions
+        trigger_id = row.trigger_id or row.requested_trigger_id
+        trigger = None if trigger_id is None else definitions.trigger(tx, trigger_id)
+        if trigger is not None and trigger.definition.retry is not None:
+            return trigger.definition.retry
+        job = definitions.jobs(tx, [row.job_id]).get(row.job_id)
+        return (
+            request.job.policies.retry if job is None else job.policies.retry
+        )  # the cluster's default is in there
+
+    def _tell(self, verdicts: list[tuple[Ended, Ending, bool]]) -> None:
+        for each, ending, landed in verdicts:
+            self.interrupted += each.outcome is not None and each.outcome.kind == INTERRUPTED
+            if not landed:
+                log.warning(
+                    "settle.fenced firing=%s fence=%s: its outcome is discarded",
+                    ending.firing_id,
+                    ending.fence,
+                )
+            elif ending.state == SUCCEEDED:
+                log.debug("firing.succeeded trigger=%s firing=%s", each.request.trigger, ending.firing_id)
+            else:
+                level = logging.WARNING if ending.state == DUE else logging.ERROR
+                event = "firing.retry" if ending.state == DUE else f"firing.{ending.state}"
+                log.log(
+                    level,
+                    "%s trigger=%s firing=%s %s",
+                    event,
+                    each.request.trigger,
+                    ending.firing_id,
+                    ending.note,
+                )
+
+
+def _error_text(outcome: Outcome) -> str | None:
+    if outcome.error_type is None and outcome.error_message is None:
+        return None
+    said = {"type": outcome.error_type, "message": outcome.error_message, "traceback": outcome.traceback}
+    return json.dumps({name: text for name, text in said.items() if text is not None}, ensure_ascii=False)

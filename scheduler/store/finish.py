@@ -1,0 +1,248 @@
+"""`finish`: the one way in which a running firing ends or becomes due again, with all that follows, in one transaction.
+
+Locks in the order of the house (trigger, then firing), then compares and sets on id, incarnation, fence and state,
+and only behind that come the consequences: a writer that was fenced changes nothing.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from ..firing import DUE, RUNNING
+from .tables import attempts, firings, permits
+from .take_rows import lock_clocks
+from .tx import Tx
+
+
+class Ending(NamedTuple):
+    """How a running firing ends: final, or due again at `run_at`. Instants in µs; `error` is JSON text."""
+
+    firing_id: int
+    incarnation: int
+    fence: int
+    trigger_id: int | None
+    permit_key: str | None
+    state: str
+    outcome: str
+    finished_at: int
+    error: str | None = None
+    note: str | None = None
+    retry_dropped: str | None = None
+    pause_trigger: bool = False
+    run_at: int | None = None
+    attempt: int = 0
+    """The attempt that ended; `next_attempt` is the one that follows."""
+    next_attempt: int = 0
+    refires: int = 0
+    recoveries: int = 0
+    recovering: bool = False
+    started_at: int | None = None
+
+
+_WHO = ("id", "incarnation", "fence", "state")
+_FINAL = ("state", "outcome", "finished_at", "error", "note", "retry_dropped")
+_AGAIN = ("state", "run_at", "attempt", "refires", "recoveries", "incarnation", "error", "note", "started_at")
+_ATTEMPT = (
+    "firing_id",
+    "fence",
+    "cluster",
+    "attempt",
+    "recovering",
+    "incarnation",
+    "started_at",
+    "finished_at",
+    "outcome",
+    "error",
+    "note",
+    "next_run_at",
+)
+
+
+class NotAllOurs(Exception):
+    """Some endings of a batch met a firing that is not ours any more: roll back, and repeat with `finish_ours`."""
+
+
+def finish(tx: Tx, endings: Sequence[Ending]) -> None:
+    """Write `endings`, all of which must still be ours; raises NotAllOurs when one is not (nothing may be committed then).
+
+    The happy path: one update for a whole batch.
+    """
+    lock_clocks(
+        tx, {ending.trigger_id for ending in endings if ending.trigger_id is not None and _touches(ending)}
+    )
+    for again in (False, True):
+        _compare_and_set(tx, [ending for ending in endings if (ending.state == DUE) is again], again=again)
+    _record_attempts(tx, [ending for ending in endings if ending.state == DUE])
+    free_permits(tx, [(each.permit_key, each.firing_id, each.fence) for each in endings if each.permit_key])
+    _touch_triggers(tx, endings)
+
+
+def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
+    """Write those of `endings` that are still ours; answers their firings. The others were fenced, or had landed before."""
+    lock_clocks(
+        tx, {ending.trigger_id for ending in endings if ending.trigger_id is not None and _touches(ending)}
+    )
+    condition, values = tx.among("id", sorted(ending.firing_id for ending in endings))
+    found = {
+        (row[0], row[1], row[2])
+        for row in tx.run(
+            f"SELECT id, incarnation, fence FROM qsched_firings WHERE {condition} AND state = 'running' ORDER BY id"
+            + tx.dialect.for_update,
+            *values,
+        )
+    }
+    ours = [each for each in endings if (each.firing_id, each.incarnation, each.fence) in found]
+    if ours:
+        finish(tx, ours)
+    return {ending.firing_id for ending in ours}
+
+
+def _touches(ending: Ending) -> bool:
+    return ending.state == DUE or ending.pause_trigger
+
+
+def _compare_and_set(tx: Tx, endings: list[Ending], *, again: bool) -> None:
+    values, row = (_AGAIN, _again_row) if again else (_FINAL, _final_row)
+    rows = [row(ending) for ending in sorted(endings, key=lambda ending: ending.firing_id)]
+    if tx.update(firings, _WHO, values, rows) != len(rows):
+        raise NotAllOurs
+
+
+def _final_row(ending: Ending) -> tuple[object, ...]:
+    return (
+        ending.firing_id,
+        ending.incarnation,
+        ending.fence,
+        RUNNING,
+        ending.state,
+        ending.outcome,
+        ending.finished_at,
+        ending.error,
+        ending.note,
+        ending.retry_dropped,
+    )
+
+
+def _again_row(ending: Ending) -> tuple[object, ...]:
+    return (
+        ending.firing_id,
+        ending.incarnation,
+        ending.fence,
+        RUNNING,
+        DUE,
+        ending.run_at,
+        ending.next_attempt,
+        ending.refires,
+        ending.recoveries,
+        None,
+        ending.error,
+        ending.note,
+        None,
+    )
+
+
+def _record_attempts(tx: Tx, endings: list[Ending]) -> None:
+    tx.insert(
+        attempts,
+        _ATTEMPT,
+        [
+            (
+                ending.firing_id,
+                ending.fence,
+                tx.cluster,
+                ending.attempt,
+                int(ending.recovering),
+                ending.incarnation,
+                ending.started_at,
+                ending.finished_at,
+                ending.outcome,
+                ending.error,
+                ending.note,
+                ending.run_at,
+            )
+            for ending in endings
+        ],
+    )
+
+
+def free_permits(tx: Tx, held: Sequence[tuple[str, int, int]]) -> None:
+    """Give back permits: rows of (key, firing id, fence); one that another firing holds by now stays."""
+    rows = [(tx.cluster, key, firing_id, fence, None, None) for key, firing_id, fence in sorted(held)]
+    tx.update(permits, ("cluster", "permit_key", "firing_id", "fence"), ("firing_id", "fence"), rows)
+
+
+def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
+    retried = {
+        ending.trigger_id for ending in endings if ending.state == DUE and ending.trigger_id is not None
+    }
+    if retried:
+        condition, values = tx.among("id", sorted(retried))
+        tx.run(
+            f"UPDATE qsched_trigger_clocks SET retrying = 1, version = version + 1 WHERE {condition}", *values
+        )
+    for ending in endings:
+        if ending.pause_trigger and ending.trigger_id is not None:
+            tx.run(
+                "UPDATE qsched_trigger_clocks SET next_run_at = NULL, version = version + 1 WHERE id = ?",
+                ending.trigger_id,
+            )
+            tx.run(
+                "UPDATE qsched_triggers SET paused_at = ?, paused_by = 'qsched', paused_reason = ?"
+                " WHERE id = ? AND paused_at IS NULL",
+                ending.finished_at,
+                f"retries exhausted: {ending.note}"[:1000],
+                ending.trigger_id,
+            )
+
+
+def supersede_retries(tx: Tx, trigger_id: int, slot: int) -> int:
+    """End the waiting retries of slots before `slot`, which is being decided now; the trigger is locked by the caller.
+
+    So an outage never lets a retry and a regular firing run side by side (DESIGN §8). How many there were.
+    """
+    return tx.run(
+        "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
+        " note = 'retry dropped: superseded by a later slot'"
+        " WHERE trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
+        tx.now(),
+        trigger_id,
+        slot,
+    ).rowcount
+
+
+def landed_before(tx: Tx, firing_id: int, incarnation: int, fence: int) -> bool:
+    """Whether an ending of ours that finds nothing to change had landed already (its answer was lost), not been fenced."""
+    row = tx.run(
+        "SELECT state, fence, incarnation FROM qsched_firings WHERE id = ?" + tx.dialect.for_update, firing_id
+    ).first()
+    if row is not None and row[1] == fence and row[2] == incarnation and row[0] not in (DUE, RUNNING):
+        return True
+    ended = tx.run(
+        "SELECT 1 FROM qsched_attempts WHERE firing_id = ? AND fence = ? AND incarnation = ?",
+        firing_id,
+        fence,
+        incarnation,
+    ).first()
+    return ended is not None
+
+
+def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
+    """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours."""
+    released = 0
+    for firing_id, fence in sorted(taken):
+        row = tx.run(
+            "SELECT permit_key FROM qsched_firings WHERE id = ? AND incarnation = ? AND fence = ? AND state = 'running'"
+            + tx.dialect.for_update,
+            firing_id,
+            incarnation,
+            fence,
+        ).first()
+        if row is None:
+            continue
+        tx.run(
+            "UPDATE qsched_firings SET state = 'due', incarnation = NULL, started_at = NULL WHERE id = ?",
+            firing_id,
+        )
+        if row[0] is not None:
+            free_permits(tx, [(row[0], firing_id, fence)])
+        released += 1
+    return released

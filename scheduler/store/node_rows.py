@@ -1,0 +1,159 @@
+"""Node rows: who lives, under which incarnation, until when; every protocol write stands on `share_alive`."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .tables import nodes
+from .tx import Tx
+
+UP = "up"
+DRAINING = "draining"
+STOPPED = "stopped"
+DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a node says of itself when it registers; `lease` in µs."""
+
+    name: str
+    host: str
+    pid: int
+    pid_started_at: int | None
+    capacity: int
+    version: str
+    tzdata: str | None
+    tags: str | None
+    lease: int
+    revision: int | None = None
+
+
+class CheckIn(NamedTuple):
+    """What a node says at each check-in; `undecidable` and `unloadable` are JSON texts or None."""
+
+    incarnation: int
+    lease: int
+    running: int
+    clock_offset: int
+    revision: int | None
+    undecidable: str | None
+    unloadable: str | None
+
+
+class Peer(NamedTuple):
+    """A live node as others see it."""
+
+    incarnation: int
+    name: str
+    undecidable: str | None
+    unloadable: str | None
+
+
+def register(tx: Tx, facts: NodeFacts) -> tuple[int, str]:
+    """Enter a new incarnation; answers (incarnation, name). A name that a live node bears gets a suffix (`-2`)."""
+    now = tx.now()
+    # The cluster row serialises registrations: two nodes that start at once must not both find the name free.
+    tx.run("SELECT id FROM qsched_clusters WHERE id = ?" + tx.dialect.for_update, tx.cluster)
+    taken = {peer.name for peer in live_nodes(tx)}
+    name, number = facts.name, 1
+    while name in taken:
+        number += 1
+        name = f"{facts.name}-{number}"
+    values: dict[str, Any] = {
+        "cluster": tx.cluster,
+        "name": name,
+        "host": facts.host,
+        "pid": facts.pid,
+        "pid_started_at": facts.pid_started_at,
+        "state": UP,
+        "started_at": now,
+        "checked_in_at": now,
+        "lease_until": now + facts.lease,
+        "renew_seq": 1,
+        "capacity": facts.capacity,
+        "running": 0,
+        "clock_offset": 0,
+        "version": facts.version,
+        "tzdata": facts.tzdata,
+        "tags": facts.tags,
+        "revision": facts.revision,
+    }
+    result = tx.conn.execute(nodes.insert().values(**values))
+    return int(result.inserted_primary_key[0]), name  # type: ignore[index]
+
+
+def share_alive(tx: Tx, incarnation: int) -> bool:
+    """Whether this incarnation may still write, by the database's clock; holds off its being marked dead until commit.
+
+    Also reads the clock, in the same round trip.
+    """
+    row = tx.run(
+        f"SELECT state, lease_until, {tx.now_column} FROM qsched_nodes WHERE incarnation = ?"
+        + tx.dialect.share_alive,
+        incarnation,
+    ).first()
+    if row is None:
+        return False
+    return row[0] in (UP, DRAINING) and row[1] > tx.saw_now(row[2])
+
+
+def check_in(tx: Tx, said: CheckIn) -> bool:
+    """Renew the lease; False when this incarnation was declared dead. Touches no key column (amendment 6)."""
+    now = tx.now()
+    renewed = tx.run(
+        "UPDATE qsched_nodes SET checked_in_at = ?, lease_until = ?, renew_seq = renew_seq + 1, running = ?,"
+        " clock_offset = ?, revision = ?, undecidable = ?, unloadable = ?"
+        " WHERE incarnation = ? AND state IN ('up', 'draining')",
+        now,
+        now + said.lease,
+        said.running,
+        said.clock_offset,
+        said.revision,
+        said.undecidable,
+        said.unloadable,
+        said.incarnation,
+    )
+    return renewed.rowcount == 1
+
+
+def live_nodes(tx: Tx) -> list[Peer]:
+    """The nodes whose lease has not passed."""
+    rows = tx.run(
+        "SELECT incarnation, name, undecidable, unloadable FROM qsched_nodes"
+        " WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ? ORDER BY incarnation",
+        tx.cluster,
+        tx.now(),
+    )
+    return [Peer(*row) for row in rows]
+
+
+def set_state(tx: Tx, incarnation: int, state: str) -> bool:
+    """Draining or stopped, by the node itself; False when it was declared dead before."""
+    now = tx.now()
+    ended = now if state == STOPPED else None
+    return (
+        tx.run(
+            "UPDATE qsched_nodes SET state = ?, ended_at = ?, running = CASE WHEN ? = 'stopped' THEN 0 ELSE running END"
+            " WHERE incarnation = ? AND state IN ('up', 'draining')",
+            state,
+            ended,
+            state,
+            incarnation,
+        ).rowcount
+        == 1
+    )
+
+
+def covered(tx: Tx, instant: int) -> bool:
+    """Whether some incarnation of the cluster lived at `instant` (cause no_capacity rather than node_down)."""
+    row = tx.run(
+        "SELECT 1 FROM qsched_nodes WHERE cluster = ? AND started_at <= ?"
+        " AND CASE WHEN ended_at IS NOT NULL THEN ended_at WHEN state IN ('up', 'draining') AND lease_until > ? THEN ?"
+        " ELSE lease_until END >= ? LIMIT 1",
+        tx.cluster,
+        instant,
+        tx.now(),
+        tx.now(),
+        instant,
+    ).first()
+    return row is not None

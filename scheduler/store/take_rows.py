@@ -1,0 +1,300 @@
+"""What a node may take: due trigger clocks and due firings, locked in index order so that nodes pass each other by.
+
+Locked directly, `ORDER BY` exactly the index, LIMIT n, SKIP LOCKED (amendments 20, 21): candidates that all nodes
+choose first and lock afterwards send every loser home empty.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from .tables import firings, permits, trigger_clocks
+from .tx import Tx
+
+LOOK_LIMIT = 1000
+"""A look examines at most this many due rows of a kind."""
+
+
+class Look(NamedTuple):
+    """What one cheap look finds: counts of due rows (up to LOOK_LIMIT) and when the next comes; instants in µs."""
+
+    now: int
+    triggers_due: int
+    firings_due: int
+    next_at: int | None
+
+
+class DueClock(NamedTuple):
+    """A locked trigger clock."""
+
+    id: int
+    job_id: int
+    precedence: int
+    overlap: str
+    definition_hash: int | None
+    next_fire_at: int | None
+    next_run_at: int
+    version: int
+    fires: int
+    misfires: int
+    last_fire_at: int | None
+    last_misfire_at: int | None
+    retrying: int
+
+
+class DueFiring(NamedTuple):
+    """A locked due firing (a retry, a request, a backlog's slot, or one that was handed on)."""
+
+    id: int
+    trigger_id: int | None
+    requested_trigger_id: int | None
+    job_id: int
+    trigger_name: str | None
+    job_name: str
+    scheduled_at: int
+    reason: str
+    run_at: int
+    precedence: int
+    fence: int
+    attempt: int
+    refires: int
+    recoveries: int
+    permit_key: str | None
+    timeout: int | None
+    next_at: int | None
+    retry_until: int | None
+    first_started_at: int | None
+    data: str | None
+    request_key: str | None
+
+
+class Wanted(NamedTuple):
+    """Which rows to lock: at most `limit`, none of those this node left to others; `only` names single rows."""
+
+    limit: int
+    parked: Collection[int] = ()
+    unloadable: Collection[int] = ()
+    only: Collection[int] | None = None
+    since: int | None = None
+    """Only what became due after this instant: the part of the capacity that serves what is on time."""
+
+
+def look(tx: Tx, guess: int) -> Look:
+    """How much is due and when more will be; `guess` is the caller's estimate of the database's time (µs)."""
+    row = tx.run(
+        f"SELECT {tx.now_column},"
+        " (SELECT COUNT(*) FROM (SELECT 1 FROM qsched_trigger_clocks WHERE cluster = ? AND next_run_at <= ?"
+        f" LIMIT {LOOK_LIMIT}) a),"
+        " (SELECT COUNT(*) FROM (SELECT 1 FROM qsched_firings WHERE cluster = ? AND state = 'due' AND run_at <= ?"
+        f" LIMIT {LOOK_LIMIT}) b),"
+        " (SELECT MIN(next_run_at) FROM qsched_trigger_clocks WHERE cluster = ? AND next_run_at > ?),"
+        " (SELECT MIN(run_at) FROM qsched_firings WHERE cluster = ? AND state = 'due' AND run_at > ?)",
+        *(value for _ in range(4) for value in (tx.cluster, guess)),
+    ).one()
+    ahead = [instant for instant in row[3:5] if instant is not None]
+    return Look(tx.saw_now(row[0]), row[1], row[2], min(ahead) if ahead else None)
+
+
+def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
+    """Lock due triggers, oldest first; those another node holds are passed by. Triggers of a busy job are not due."""
+    clauses, values = _excluding(tx, "c", wanted)
+    busy = (
+        "EXISTS (SELECT 1 FROM qsched_permits p"
+        " WHERE p.job_id = c.job_id AND p.cluster = c.cluster AND p.firing_id IS NOT NULL)"
+    )
+    rows = tx.run(
+        f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
+        f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
+        f" AND (c.overlap IN ('allow', 'skip') OR NOT {busy})"
+        f" ORDER BY c.next_run_at, c.precedence, c.id LIMIT ?{tx.dialect.skip_locked}",
+        tx.cluster,
+        now,
+        *values,
+        wanted.limit,
+    )
+    return [DueClock(*row) for row in rows]
+
+
+def lock_startless_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
+    """Lock due triggers whose decision may start nothing (misfire skip, overlap skip): a full node decides these too."""
+    clauses, values = _excluding(tx, "c", wanted)
+    rows = tx.run(
+        f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
+        f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
+        " AND (c.overlap = 'skip' OR c.skip_after < ? - c.next_run_at)"
+        f" ORDER BY c.next_run_at, c.precedence, c.id LIMIT ?{tx.dialect.skip_locked}",
+        tx.cluster,
+        now,
+        *values,
+        now,
+        wanted.limit,
+    )
+    return [DueClock(*row) for row in rows]
+
+
+def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
+    """Lock due firings, oldest first; not those of a paused or retired trigger (manual ones run all the same)."""
+    clauses, values = _excluding(tx, "f", wanted)
+    rows = tx.run(
+        f"SELECT {','.join('f.' + name for name in DueFiring._fields)} FROM qsched_firings f"
+        f" WHERE f.cluster = ? AND f.state = 'due' AND f.run_at <= ?{clauses}"
+        " AND (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
+        " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
+        " AND (f.trigger_id IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_triggers t LEFT JOIN qsched_paused_groups g"
+        " ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE t.id = f.trigger_id"
+        " AND (t.paused_at IS NOT NULL OR g.paused_at IS NOT NULL OR t.state = 'retired')))"
+        f" ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
+        tx.cluster,
+        now,
+        *values,
+        wanted.limit,
+    )
+    return [DueFiring(*row) for row in rows]
+
+
+def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:
+    text, values = "", list[object]()
+    since = "next_run_at" if alias == "c" else "run_at"
+    if wanted.since is not None:
+        text += f" AND {alias}.{since} > ?"
+        values.append(wanted.since)
+    trigger = f"{alias}.id" if alias == "c" else f"COALESCE({alias}.trigger_id, 0)"
+    for column, left_out in ((trigger, wanted.parked), (f"{alias}.job_id", wanted.unloadable)):
+        if left_out:
+            condition, more = tx.among(column, sorted(left_out))
+            text += f" AND NOT ({condition})"
+            values.extend(more)
+    if wanted.only is not None:
+        condition, more = tx.among(f"{alias}.id", sorted(wanted.only))
+        text += f" AND {condition}"
+        values.extend(more)
+    return text, values
+
+
+def advance_clocks(tx: Tx, rows: Sequence[tuple[int | None, ...]]) -> int:
+    """Compare-and-set clocks forward: rows of (id, version seen, next_run_at seen, new values as below); how many moved."""
+    return tx.update(
+        trigger_clocks,
+        ("id", "version", "next_run_at"),
+        (
+            "version",
+            "next_fire_at",
+            "next_run_at",
+            "watermark",
+            "fires",
+            "misfires",
+            "last_fire_at",
+            "last_misfire_at",
+            "retrying",
+        ),
+        rows,
+    )
+
+
+def start_due(tx: Tx, rows: Sequence[tuple[int | None, ...]]) -> int:
+    """Compare-and-set due firings to running: rows of (id, fence seen, 'due', new values as below)."""
+    return tx.update(
+        firings,
+        ("id", "fence", "state"),
+        ("state", "fence", "take_no", "incarnation", "started_at", "first_started_at", "outcome", "note"),
+        rows,
+    )
+
+
+def lock_permits(tx: Tx, keys: Collection[str]) -> dict[str, int | None]:
+    """{key: the firing that holds it, or None} of those permits that nobody is changing now; locked until commit."""
+    condition, values = tx.among("permit_key", sorted(keys))
+    rows = tx.run(
+        f"SELECT permit_key, firing_id FROM qsched_permits WHERE cluster = ? AND {condition} AND n = 0"
+        f" ORDER BY permit_key{tx.dialect.skip_locked}",
+        tx.cluster,
+        *values,
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def make_permits(tx: Tx, keys: Collection[str]) -> None:
+    """Permits that are made when they are first needed (a trigger's serial backlog)."""
+    tx.insert_missing(permits, ("cluster", "permit_key", "n"), [(tx.cluster, key, 0) for key in sorted(keys)])
+
+
+def hold_permits(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
+    """Give locked, free permits to firings: rows of (key, firing id, fence)."""
+    for key, firing_id, fence in rows:
+        tx.run(
+            "UPDATE qsched_permits SET firing_id = ?, fence = ?"
+            " WHERE cluster = ? AND permit_key = ? AND n = 0 AND firing_id IS NULL",
+            firing_id,
+            fence,
+            tx.cluster,
+            key,
+        )
+
+
+def jobs_with_due_firings(tx: Tx, job_ids: Collection[int], now: int) -> set[int]:
+    """Of `job_ids`, those that have a firing which is due now and so goes first (a job is busy with it)."""
+    condition, values = tx.among("job_id", sorted(job_ids))
+    rows = tx.run(
+        f"SELECT DISTINCT job_id FROM qsched_firings WHERE {condition} AND state IN ('due', 'running')"
+        " AND state = 'due' AND run_at <= ?",
+        *values,
+        now,
+    )
+    return {row[0] for row in rows}
+
+
+def taken_rows(tx: Tx, incarnation: int, take_no: int) -> set[int]:
+    """The firings that one take really took; read after locking what it would have changed."""
+    rows = tx.run(
+        "SELECT id FROM qsched_firings WHERE incarnation = ? AND take_no = ? AND state = 'running'",
+        incarnation,
+        take_no,
+    )
+    return {row[0] for row in rows}
+
+
+def lock_clocks(tx: Tx, ids: Collection[int]) -> None:
+    """Lock these trigger clocks, waiting for whoever holds them; ascending, as everywhere."""
+    if ids:
+        condition, values = tx.among("id", sorted(ids))
+        tx.run(
+            f"SELECT id FROM qsched_trigger_clocks WHERE {condition} ORDER BY id{tx.dialect.for_update}",
+            *values,
+        ).all()
+
+
+def lock_firings(tx: Tx, ids: Collection[int]) -> None:
+    """Lock these firings, waiting for whoever holds them; ascending."""
+    if ids:
+        condition, values = tx.among("id", sorted(ids))
+        tx.run(
+            f"SELECT id FROM qsched_firings WHERE {condition} ORDER BY id{tx.dialect.for_update}", *values
+        ).all()
+
+
+def finish_triggers(tx: Tx, ids: Collection[int]) -> None:
+    """These triggers have no slot any more; the caller holds their clocks."""
+    condition, values = tx.among("id", sorted(ids))
+    tx.run(f"UPDATE qsched_triggers SET state = 'done' WHERE state = 'waiting' AND {condition}", *values)
+
+
+def was_running(tx: Tx, trigger_id: int, slot: int) -> bool:
+    """Whether the firing before `slot` was still running at it: then the slot was late because of overlap."""
+    row = tx.run(
+        "SELECT started_at, finished_at FROM qsched_firings WHERE trigger_id = ? AND scheduled_at < ?"
+        " ORDER BY scheduled_at DESC LIMIT 1",
+        trigger_id,
+        slot,
+    ).first()
+    return row is not None and row[0] is not None and row[0] <= slot and (row[1] is None or row[1] >= slot)
+
+
+def request_cancel(tx: Tx, job_ids: Collection[int], who: str) -> None:
+    """Ask what runs of these jobs to stop; their nodes see it at the next check-in."""
+    condition, values = tx.among("job_id", sorted(job_ids))
+    tx.run(
+        "UPDATE qsched_firings SET cancel_requested_at = ?, cancel_requested_by = ?"
+        f" WHERE {condition} AND state = 'running' AND cancel_requested_at IS NULL",
+        tx.now(),
+        who,
+        *values,
+    )

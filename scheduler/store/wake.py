@@ -1,0 +1,57 @@
+"""Wake-ups between nodes on PostgreSQL: LISTEN on a connection of its own, NOTIFY after the commit; a lost one costs a poll."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from .database import Store
+from .dialects import POSTGRESQL
+
+log = logging.getLogger("qsched.wake")
+
+
+def announce(store: Store) -> None:
+    """Tell listening nodes that there is something to look at; never inside a transaction (it would serialise commits)."""
+    if store.dialect is POSTGRESQL and store.cluster_id is not None:
+        store.read("notify", lambda tx: tx.run("SELECT pg_notify(?, '')", _channel(store)).all())
+
+
+class Listener:
+    """Hears other nodes' announcements. `step` waits up to a second for one; use it from one thread."""
+
+    def __init__(self, store: Store, wake: Callable[[], None]) -> None:
+        self._store = store
+        self._wake = wake
+        self._connection: Any = None
+
+    @property
+    def works(self) -> bool:
+        """Whether this database can wake others."""
+        return self._store.dialect is POSTGRESQL
+
+    def step(self) -> float:
+        """Wait for a wake-up; answers 0: wait again."""
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            for _ in self._connection.driver_connection.notifies(timeout=1.0, stop_after=1):
+                self._wake()
+        except BaseException:
+            self.close()
+            raise
+        return 0.0
+
+    def _open(self) -> Any:
+        connection = self._store.connection()
+        connection.driver_connection.autocommit = True
+        connection.driver_connection.execute(f"LISTEN {_channel(self._store)}")
+        return connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.invalidate()  # its LISTEN must not go back to the pool
+            self._connection = None
+
+
+def _channel(store: Store) -> str:
+    return f"qsched_{store.cluster_id}"
