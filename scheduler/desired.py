@@ -1,0 +1,89 @@
+"""What a namespace wants: its declarations as rows and digests, worked out before any transaction begins."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..triggers.job import JOB_SPEC_VERSION, JobDefinition, canonical, digest
+from ..triggers.trigger import TriggerDefinition
+
+CODE = "code"
+"""The namespace of what programs add; no file may claim it."""
+
+
+class Declared(Protocol):
+    """What is applied: a namespace's jobs, triggers and cluster defaults, however they were written down."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def jobs(self) -> Sequence[JobDefinition]: ...
+    @property
+    def triggers(self) -> Sequence[TriggerDefinition]: ...
+    @property
+    def cluster_defaults(self) -> Mapping[str, Any]: ...
+    @property
+    def revision_digest(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTrigger:
+    """A trigger as it is to be stored."""
+
+    definition: TriggerDefinition
+    spec: str
+    digest: str
+    schedule_digest: str
+
+    @classmethod
+    def of(cls, definition: TriggerDefinition) -> "WantedTrigger":
+        # The key is part of it: a node keeps what it compiled under this digest, and a new name hashes `H` anew.
+        fingerprint = digest([definition.key, definition.digest()])
+        return cls(definition, canonical(definition.to_spec()), fingerprint, definition.schedule_digest())
+
+
+@dataclass(frozen=True, slots=True)
+class WantedJob:
+    """A job as it is to be stored. A `shared` one is only referred to: whoever declares it by that name wins."""
+
+    name: str
+    namespace: str
+    spec: str
+    digest: str
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Everything a namespace wants, by key and name."""
+
+    namespace: str
+    triggers: Mapping[str, WantedTrigger]
+    jobs: Mapping[str, WantedJob]
+    defaults: Mapping[str, Any]
+    digest: str
+
+
+def wanted_of(declared: Declared) -> Wanted:
+    """The rows that `declared` asks for; jobs that a trigger names and nobody declares are looked up in code."""
+    triggers = {trigger.key: WantedTrigger.of(trigger) for trigger in declared.triggers}
+    jobs = {job.name: _wanted_job(job, declared.namespace) for job in declared.jobs}
+    for trigger in declared.triggers:
+        if trigger.job not in jobs:
+            jobs[trigger.job] = in_code(trigger.job)
+    return Wanted(
+        declared.namespace, triggers, jobs, dict(declared.cluster_defaults), declared.revision_digest
+    )
+
+
+def in_code(name: str) -> WantedJob:
+    """A job that no YAML declares: `module:function`, or the name of a function marked @job that a node knows."""
+    spec = {"v": JOB_SPEC_VERSION, "python": name}
+    return WantedJob(name, CODE, canonical(spec), digest(spec), shared=True)
+
+
+def _wanted_job(job: JobDefinition, namespace: str) -> WantedJob:
+    spec = job.to_spec()
+    if spec == {"v": JOB_SPEC_VERSION, "python": job.name} or namespace == CODE:
+        return WantedJob(job.name, CODE, canonical(spec), job.digest(), shared=True)
+    return WantedJob(job.name, namespace, canonical(spec), job.digest())

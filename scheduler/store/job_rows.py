@@ -1,0 +1,190 @@
+"""Job rows: what YAML or code declared, what a node found when it loaded the function, and what follows for its triggers."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..firing import permit_key
+from .tables import jobs, permits, trigger_clocks
+from .tx import Tx
+
+ACTIVE = "active"
+RETIRED = "retired"
+
+
+class JobHead(NamedTuple):
+    """What says whether a job changed."""
+
+    id: int
+    name: str
+    namespace: str
+    state: str
+    digest: str
+
+
+class JobRow(NamedTuple):
+    """A job with its definition; `spec` and `loaded` are JSON texts."""
+
+    id: int
+    name: str
+    namespace: str
+    state: str
+    digest: str
+    spec: str
+    loaded: str | None
+
+
+_HEAD = "id, name, namespace, state, definition_digest"
+
+
+def job_heads(tx: Tx, namespace: str, names: Collection[str]) -> dict[str, JobHead]:
+    """The jobs of `namespace`, and those of any namespace that have one of `names`."""
+    rows = tx.run(
+        f"SELECT {_HEAD} FROM qsched_jobs WHERE cluster = ? AND namespace = ?", tx.cluster, namespace
+    )
+    found = {row[1]: JobHead(*row) for row in rows}
+    for chunk in _chunks(sorted(set(names) - found.keys())):
+        condition, values = tx.among("name", chunk)
+        rows = tx.run(
+            f"SELECT {_HEAD} FROM qsched_jobs WHERE cluster = ? AND {condition}", tx.cluster, *values
+        )
+        found.update((row[1], JobHead(*row)) for row in rows)
+    return found
+
+
+def read_jobs(tx: Tx, names: Collection[str], *, lock: bool = False) -> dict[str, JobRow]:
+    """{name: row} of those that there are; locked until commit, ids ascending, when asked."""
+    found: dict[str, JobRow] = {}
+    for chunk in _chunks(sorted(set(names))):
+        condition, values = tx.among("name", chunk)
+        rows = tx.run(
+            f"SELECT {_HEAD}, spec, loaded FROM qsched_jobs WHERE cluster = ? AND {condition} ORDER BY id"
+            + (tx.dialect.for_update if lock else ""),
+            *(tx.cluster, *values),
+        )
+        found.update((row[1], JobRow(*row)) for row in rows)
+    return found
+
+
+def all_jobs(tx: Tx, *, lock: bool = False) -> list[JobRow]:
+    """Every active job of the cluster; for the rare change of what holds for all (the cluster's defaults)."""
+    rows = tx.run(
+        f"SELECT {_HEAD}, spec, loaded FROM qsched_jobs WHERE cluster = ? AND state = ? ORDER BY id"
+        + (tx.dialect.for_update if lock else ""),
+        *(tx.cluster, ACTIVE),
+    )
+    return [JobRow(*row) for row in rows]
+
+
+def insert_jobs(tx: Tx, rows: Sequence[tuple[str, str, str, str]]) -> list[int]:
+    """New jobs from (name, namespace, spec, digest); answers their ids in order."""
+    columns = (
+        "cluster",
+        "name",
+        "namespace",
+        "state",
+        "spec",
+        "definition_digest",
+        "created_at",
+        "updated_at",
+    )
+    now = tx.now()
+    return tx.insert_ids(
+        jobs,
+        columns,
+        [
+            (tx.cluster, name, namespace, ACTIVE, spec, digest, now, now)
+            for name, namespace, spec, digest in rows
+        ],
+    )
+
+
+def update_jobs(tx: Tx, rows: Sequence[tuple[int, str, str, str]]) -> None:
+    """Give (locked) jobs a new definition: (id, namespace, spec, digest); a retired one lives again."""
+    now = tx.now()
+    tx.update(
+        jobs,
+        ("id",),
+        ("namespace", "state", "spec", "definition_digest", "updated_at"),
+        [(job_id, namespace, ACTIVE, spec, digest, now) for job_id, namespace, spec, digest in rows],
+    )
+
+
+def retire_jobs(tx: Tx, ids: Sequence[int]) -> None:
+    """Retire (locked) jobs that nothing uses any more; their rows and histories stay."""
+    now = tx.now()
+    tx.update(jobs, ("id",), ("state", "updated_at"), [(job_id, RETIRED, now) for job_id in ids])
+
+
+def triggers_using(tx: Tx, ids: Collection[int]) -> dict[int, set[int]]:
+    """{job id: ids of the triggers that use it and are not retired}."""
+    using: dict[int, set[int]] = {}
+    for chunk in _chunks(sorted(ids)):
+        condition, values = tx.among("job_id", chunk)
+        rows = tx.run(
+            f"SELECT job_id, id FROM qsched_triggers WHERE cluster = ? AND state <> 'retired' AND {condition}",
+            *(tx.cluster, *values),
+        )
+        for job_id, trigger_id in rows:
+            using.setdefault(job_id, set()).add(trigger_id)
+    return using
+
+
+def set_overlap(tx: Tx, overlaps: Mapping[int, str]) -> int:
+    """Give {(locked) job id: its effective overlap} to the clocks of its triggers and make its permit, where it differs.
+
+    Answers how many clocks changed. Locks the clocks it changes, ids ascending.
+    """
+    make_job_permits(tx, [job_id for job_id, overlap in overlaps.items() if overlap != "allow"])
+    stale: dict[int, tuple[int, str]] = {}
+    for chunk in _chunks(sorted(overlaps)):
+        condition, values = tx.among("t.job_id", chunk)
+        rows = tx.run(
+            "SELECT c.id, c.version, c.overlap, t.job_id FROM qsched_triggers t"
+            f" JOIN qsched_trigger_clocks c ON c.id = t.id WHERE {condition}",
+            *values,
+        )
+        stale.update((row[0], (row[3], row[2])) for row in rows if row[2] != overlaps[row[3]])
+    for ids in _chunks(sorted(stale)):
+        condition, values = tx.among("id", ids)
+        locked = tx.run(
+            f"SELECT id, version FROM qsched_trigger_clocks WHERE {condition} ORDER BY id{tx.dialect.for_update}",
+            *values,
+        ).all()
+        tx.update(
+            trigger_clocks,
+            ("id", "version"),
+            ("version", "overlap"),
+            [(row[0], row[1], row[1] + 1, overlaps[stale[row[0]][0]]) for row in locked],
+        )
+    return len(stale)
+
+
+def make_job_permits(tx: Tx, job_ids: Sequence[int]) -> None:
+    """The permit rows of no-overlap jobs, where they are missing."""
+    rows = [(tx.cluster, permit_key(job_id), 0, job_id) for job_id in sorted(set(job_ids))]
+    missing = set(job_ids)
+    for chunk in _chunks(sorted(missing)):
+        condition, values = tx.among("job_id", chunk)
+        for row in tx.run(
+            f"SELECT job_id FROM qsched_permits WHERE cluster = ? AND {condition}", tx.cluster, *values
+        ):
+            missing.discard(row[0])
+    tx.insert_missing(
+        permits, ("cluster", "permit_key", "n", "job_id"), [row for row in rows if row[3] in missing]
+    )
+
+
+def write_loaded(tx: Tx, job_id: int, loaded: str) -> None:
+    """Remember what the code of a (locked) job says; nodes that know the job read it again."""
+    tx.run("UPDATE qsched_jobs SET loaded = ?, updated_at = ? WHERE id = ?", loaded, tx.now(), job_id)
+
+
+def loaded_policies(row: JobRow) -> dict[str, Any]:
+    """What the decorator said, as a mapping; empty when no node has loaded the function yet."""
+    found = json.loads(row.loaded) if row.loaded else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _chunks(values: Sequence[Any], size: int = 500) -> list[Sequence[Any]]:
+    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -1,0 +1,115 @@
+"""A stored trigger made whole again, and what becomes of the slots it owes when somebody stops or moves it."""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..triggers.decide import Due, counted, owed
+from ..triggers.errors import QschedError
+from ..triggers.misfire import MisfireRule
+from ..triggers.schedule import Schedule
+from ..triggers.trigger import TriggerDefinition
+from .firing import SKIPPED, NewFiring
+
+if TYPE_CHECKING:
+    from .store.trigger_rows import TriggerRow
+
+PAUSED = "paused"
+EDITED = "edited"
+ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a trigger's row says; a part that this version cannot read is None, and `problem` says why."""
+
+    definition: TriggerDefinition | None = None
+    schedule: Schedule | None = None
+    problem: str | None = None
+
+    @classmethod
+    def of(cls, row: "TriggerRow") -> "Stored":
+        """Read and compile a row's definition; never raises for what is wrong with it."""
+        try:
+            definition = TriggerDefinition.from_spec(row.group, row.name, json.loads(row.spec))
+        except (ValueError, TypeError, KeyError, QschedError) as error:
+            return cls(problem=str(error))
+        try:
+            return cls(definition, definition.compile())
+        except (ValueError, TypeError, KeyError, QschedError) as error:
+            return cls(definition, problem=str(error))
+
+    @property
+    def max_fires(self) -> int | None:
+        return None if self.definition is None else self.definition.max_fires
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Slots that were due and not decided."""
+
+    first: int
+    last: int
+    slots: int
+
+
+def span_owed(row: "TriggerRow", stored: Stored, *, now: int) -> Span | None:
+    """What the trigger still owes at `now`; of a definition that cannot be read any more only the oldest slot is known."""
+    if row.next_fire_at is None or row.next_fire_at > now:
+        return None
+    if stored.schedule is None:
+        return Span(row.next_fire_at, row.next_fire_at, 1)
+    due = Due(
+        schedule=stored.schedule,
+        rule=MisfireRule(),
+        overlap=row.overlap,
+        next_fire_at=row.next_fire_at,
+        next_run_at=row.next_run_at or row.next_fire_at,
+        max_fires=stored.max_fires,
+        fires=row.fires,
+    )
+    found = owed(due, now=now)
+    return None if found is None else Span(*found)
+
+
+def closing_row(row: "TriggerRow", span: Span, *, now: int, reason: str, cluster: int) -> NewFiring:
+    """The one `skipped` row that stands for `span`; `reason` is paused, edited or error."""
+    return NewFiring(
+        cluster=cluster,
+        trigger_id=row.id,
+        requested_trigger_id=None,
+        job_id=row.job_id,
+        trigger_name=row.key,
+        job_name=row.job_name,
+        scheduled_at=span.last,
+        first_scheduled_at=span.first,
+        covers=span.slots,
+        reason=reason,
+        state=SKIPPED,
+        run_at=span.last,
+        precedence=row.precedence,
+        noticed_at=now,
+        finished_at=now,
+        misfire_decision=f"skipped {counted(span.slots)}: {_WHY[reason]}",
+    )
+
+
+def next_slot(schedule: Schedule, max_fires: int | None, row: "TriggerRow", *, after: int) -> int | None:
+    """The first slot after `after` of a trigger that may still fire; None when it is done."""
+    if max_fires is not None and row.fires >= max_fires:
+        return None
+    return schedule.slot_after(after)
+
+
+def reason_for(row: "TriggerRow") -> str:
+    """Why the slots that a trigger owes have not run, when somebody moves it now."""
+    if row.state == ERROR:
+        return ERROR
+    return PAUSED if row.held else EDITED
+
+
+_WHY = {
+    PAUSED: "the trigger was paused",
+    EDITED: "the trigger was changed",
+    ERROR: "the trigger was in error",
+}
