@@ -58,7 +58,7 @@ def demo(context: click.Context, folder: Path | None) -> None:
     """
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        _run(context, folder)
+        _run(context, folder.resolve())
         return
     with tempfile.TemporaryDirectory(prefix="qsched-demo-") as made:
         _run(context, Path(made))
@@ -100,6 +100,7 @@ class Stage:
 
     folder: Path
     settings: Settings
+    running: subprocess.Popen[bytes] | None = None
 
     def _command(self, *arguments: str) -> list[str]:
         # Not `-m qsched` in whatever folder this was started: a folder named qsched there would be imported.
@@ -127,12 +128,13 @@ class Stage:
         child = subprocess.Popen(
             command, cwd=self.folder, env=self._environment(), stdin=subprocess.DEVNULL, stdout=2
         )
-        self._child = child
+        self.running = child
         try:
             yield
             child.send_signal(signal.SIGTERM)
             child.wait(timeout=_PATIENCE)
         finally:
+            self.running = None
             if child.poll() is None:
                 child.kill()
                 child.wait()
@@ -144,6 +146,8 @@ class Stage:
         clock, never = SystemClock(), threading.Event()
         until = clock.monotonic() + _PATIENCE
         while not true():
+            if self.running is not None and (code := self.running.poll()) is not None:
+                raise CommandError(f"the node ended with {code}", code=FAILED)
             if clock.monotonic() > until:
                 raise CommandError(f"waited {_PATIENCE:.0f} s in vain for {what}", code=FAILED)
             clock.wait(never, _LOOK)

@@ -119,7 +119,7 @@ def _trigger_id(store: "Store", key: str | None) -> int | None:
     if key is None:
         return None
     from ..scheduler.store.firing_reports import trigger_id
-    from ..triggers.trigger import split_key
+    from ..triggers.trigger_text import split_key
 
     found = trigger_id(store, *split_key(key))
     if found is None:

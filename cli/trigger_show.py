@@ -33,7 +33,7 @@ def show_trigger(settings: Settings, trigger: str) -> None:
     """Show one trigger: state, schedule in words, next fires, misfires and last firings."""
     from ..scheduler.store.firing_reports import Wanted, firings, trigger_id
     from ..scheduler.store.reports import database_now
-    from ..triggers.trigger import split_key
+    from ..triggers.trigger_text import split_key
 
     zone = settings.zone()
     store = settings.reading()
