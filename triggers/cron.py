@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 from zoneinfo import ZoneInfo
 
 from .cron_dates import dates_of, ever_matches
@@ -17,6 +17,15 @@ from .unix_fields import read_unix
 from .zone import find_zone
 
 Dialect = Literal["unix", "quartz"]
+
+
+class Dst(TypedDict, total=False):
+    """What becomes of a fixed wall-clock time at a change of offset."""
+
+    gap: str
+    """`run_after` (at the first instant after the gap, which is the default) or `skip`."""
+    overlap: str
+    """`once` (the first time, which is the default) or `twice`."""
 
 
 class Cron(Moments):
@@ -50,10 +59,10 @@ class Cron(Moments):
         time_zone: str | ZoneInfo = "UTC",
         *,
         key: str | None = None,
-        gap: str = "run_after",
-        overlap: str = "once",
+        **dst: Unpack[Dst],
     ) -> None:
-        self.expr, self.dialect, self.key, self.gap, self.overlap = expr, dialect, key, gap, overlap
+        self.expr, self.dialect, self.key = expr, dialect, key
+        self.gap, self.overlap = _dst(**dst)
         self.time_zone = time_zone.key if isinstance(time_zone, ZoneInfo) else time_zone
         self._reading, self._slots = _compiled(
             expr, dialect, self.time_zone, _hash_key(expr, key), (gap, overlap)
@@ -168,6 +177,14 @@ class Cron(Moments):
         return hash(self._identity())
 
 
+def _dst(gap: str = "run_after", overlap: str = "once") -> tuple[str, str]:
+    if gap not in ("run_after", "skip"):
+        raise CronError(f"dst gap {gap!r} is not known; use 'run_after' or 'skip'")
+    if overlap not in ("once", "twice"):
+        raise CronError(f"dst overlap {overlap!r} is not known; use 'once' or 'twice'")
+    return gap, overlap
+
+
 def _hash_key(expr: str, key: str | None) -> str | None:
     """The key where the expression is hashed from it, so that others are compiled once for all triggers."""
     return key if isinstance(expr, str) and ("H" in expr or "h" in expr) else None
@@ -183,10 +200,6 @@ def _compiled(
         raise CronError(f"a cron expression is a text, and {expr!r} is not; quote it")
     if dialect not in ("unix", "quartz"):
         raise CronError(f"cron dialect {dialect!r} is not known; use 'unix' or 'quartz'")
-    if gap not in ("run_after", "skip"):
-        raise CronError(f"dst gap {gap!r} is not known; use 'run_after' or 'skip'")
-    if overlap not in ("once", "twice"):
-        raise CronError(f"dst overlap {overlap!r} is not known; use 'once' or 'twice'")
     reading = _read(expr, dialect, key)
     walls = Walls(dates_of(reading.dates), times_of(reading.seconds, reading.minutes, reading.hours))
     follows_clock = reading.interval

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from datetime import UTC, datetime
 
 from .cron_slots import Slots
-from .zone import DAY, Changes
+from .zone import Changes
 
 
 def note(slots: Slots, slot: int) -> str | None:
@@ -20,7 +20,7 @@ def note(slots: Slots, slot: int) -> str | None:
 def _after_gap(slots: Slots, changes: Changes, i: int, slot: int) -> str | None:
     """A note where walls named in the gap before entry i run now, or were left out just before `slot`."""
     start, offset, floor = changes.starts[i], changes.offsets[i], changes.floors[i]
-    if i == 0 or slot - start > DAY:
+    if i == 0:
         return None
     missed = slots.walls.after(floor)
     if missed is None or missed >= start + offset:
@@ -32,7 +32,7 @@ def _after_gap(slots: Slots, changes: Changes, i: int, slot: int) -> str | None:
     before = slots.before(slot - 1)
     if before is not None and before >= start:
         return None
-    return f"{_clock(missed)} does not exist before it: skipped"
+    return f"{_clock(missed)} of {_date(missed)} does not exist and is skipped"
 
 
 def _first_of_two(slots: Slots, changes: Changes, i: int, wall: int) -> str | None:
@@ -40,6 +40,10 @@ def _first_of_two(slots: Slots, changes: Changes, i: int, wall: int) -> str | No
         return None
     second = "the second is not run" if slots.once else "the second runs too"
     return f"first {_clock(wall)} of two on this day: {second}"
+
+
+def _date(wall: int) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d")
 
 
 def _clock(wall: int) -> str:
