@@ -65,7 +65,7 @@ class Cron(Moments):
         self.gap, self.overlap = _dst(**dst)
         self.time_zone = time_zone.key if isinstance(time_zone, ZoneInfo) else time_zone
         self._reading, self._slots = _compiled(
-            expr, dialect, self.time_zone, _hash_key(expr, key), (gap, overlap)
+            expr, dialect, self.time_zone, _hash_key(expr, key), (self.gap, self.overlap)
         )
         self._plans = self._slots.plans
         self._times = self._slots.walls.times
