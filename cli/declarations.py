@@ -36,6 +36,7 @@ _empty = click.option("--allow-empty", is_flag=True, help="Files without trigger
 @click.pass_obj
 def apply(
     settings: Settings,
+    /,
     paths: tuple[Path, ...],
     file: tuple[Path, ...],
     prune: str,

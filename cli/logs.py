@@ -98,6 +98,6 @@ def instant_of(record: logging.LogRecord) -> int:
 
 
 def _traceback(record: logging.LogRecord) -> str:
-    if record.exc_info is None or record.exc_info is True or record.exc_info[1] is None:
+    if not isinstance(record.exc_info, tuple) or record.exc_info[1] is None:
         return ""
     return "".join(traceback.format_exception(record.exc_info[1])).rstrip()

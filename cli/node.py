@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +13,15 @@ from .settings import Settings
 from .times import DurationType
 from .tree import command
 
+if TYPE_CHECKING:  # newer clicks have a generic ParamType, older ones a plain class
+    WordsType = click.ParamType[tuple[str, ...]]
+else:
+    WordsType = click.ParamType
+
 KINDS = ("command",)
 
 
-class ListType(click.ParamType):
+class ListType(WordsType):
     """Words separated by commas."""
 
     name = "LIST"
@@ -89,7 +94,7 @@ def _row_locks_only(context: click.Context, parameter: click.Parameter, value: s
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log each firing.")
 @click.pass_obj
-def node(settings: Settings, verbose: bool, **options: Any) -> int:
+def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
     """Run jobs until SIGTERM or SIGINT, which drain: what runs may end. A second signal stops now.
 
     A node runs what its operator allowed: @job functions of the --app modules, kinds given with --allow, and what

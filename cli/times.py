@@ -1,12 +1,19 @@
 """Times and durations as people read them, and as they write them on a command line."""
 
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
 
 import click
 
 from ..triggers.duration import parse_duration
 from ..triggers.errors import TriggerError
 from ..triggers.instant import DAY, HOUR, MINUTE, SECOND, from_instant, to_instant
+
+if TYPE_CHECKING:  # newer clicks have a generic ParamType, older ones a plain class
+    IntType = click.ParamType[int]
+    PairType = click.ParamType[tuple[str, int]]
+else:
+    IntType = PairType = click.ParamType
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -47,7 +54,7 @@ def relative(instant: int | None, now: int) -> str:
     return f"in {span(instant - now)}" if instant > now else f"{span(now - instant)} ago"
 
 
-class InstantType(click.ParamType):
+class InstantType(IntType):
     """An instant with its zone, as in 2026-12-23T10:00:00Z; a naive one is refused."""
 
     name = "INSTANT"
@@ -65,7 +72,7 @@ class InstantType(click.ParamType):
         return to_instant(moment)
 
 
-class SinceType(click.ParamType):
+class SinceType(PairType):
     """How far back: a duration (2h, 7d); or the instant itself."""
 
     name = "DURATION"
@@ -81,7 +88,7 @@ class SinceType(click.ParamType):
         return "duration", DurationType().convert(text, param, ctx)
 
 
-class DurationType(click.ParamType):
+class DurationType(IntType):
     """A duration with its unit: 2s, 5m, 1h30m, 7d."""
 
     name = "DURATION"

@@ -25,7 +25,8 @@ class _Manners(click.Command):
         self.params.extend(everywhere_options(root=root))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        own, everywhere = [], []
+        own: list[tuple[str, str]] = []
+        everywhere: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:

@@ -46,7 +46,8 @@ def firings(store: Store, wanted: Wanted) -> Iterator[Item]:
 
 
 def _where(wanted: Wanted) -> tuple[str, list[Any]]:
-    where, values = "", []
+    where = ""
+    values: list[Any] = []
     if wanted.trigger_id is not None:
         where += " AND (f.trigger_id = ? OR f.requested_trigger_id = ?)"
         values += [wanted.trigger_id, wanted.trigger_id]
