@@ -12,7 +12,6 @@ from .errors import TIMEOUT, PermanentError
 from .loaded_job import describe
 from .outcome import MESSAGE_BYTES, Outcome
 
-
 _NOTHING_RETURNED = Outcome.success()
 """One value for the commonest end of all: making it costs as much as the rest of a run that does nothing."""
 

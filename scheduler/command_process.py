@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from .clock import Clock
 from .command_output import CommandOutput
+from .process_group import group_lives
 
 log = logging.getLogger("qsched.runner")
 
@@ -19,7 +20,7 @@ GRACE = 5.0
 _PIECE = 64 * 1024
 _LAST_PIECES = 20
 """Reads after the end: what a pipe holds, not what an escaped writer may still produce."""
-_GROUP_LOOK = 0.02
+_FIRST_GROUP_LOOK, _LAST_GROUP_LOOK = 0.01, 0.25
 _EXIT_LOOK = 0.05
 
 
@@ -32,6 +33,7 @@ class CommandProcess:
         self._clock = clock
         self._lock = threading.Lock()
         self._asked: str | None = None
+        self._group_look = _FIRST_GROUP_LOOK
         self.stopped = False
         """Whether it was told to end while it still ran."""
         self._wake_in, self._wake_out = os.pipe()
@@ -95,7 +97,7 @@ class CommandProcess:
         kill_at: float | None = None
         while True:
             if self._process.poll() is not None:
-                if not _group_lives(self.pid):
+                if not group_lives(self.pid):
                     return
                 if killed:  # what SIGKILL has not ended yet waits in the kernel, not for us
                     return
@@ -114,7 +116,8 @@ class CommandProcess:
     def _patience(self, sign: "_ExitSign", kill_at: float | None, killed: bool) -> float | None:
         """Seconds to sleep at most: what no file descriptor tells has to be looked at."""
         if self._process.returncode is not None:
-            return _GROUP_LOOK
+            self._group_look = min(self._group_look * 1.5, _LAST_GROUP_LOOK)
+            return self._group_look
         looks = [] if sign.fd is not None else [_EXIT_LOOK]
         if kill_at is not None and not killed:
             looks.append(max(kill_at - self._clock.monotonic(), 0.0))
@@ -173,17 +176,3 @@ class _ExitSign:
         if self.fd is not None and self._registered:
             selector.unregister(self.fd)
             self._registered = False
-
-
-def _group_lives(group: int) -> bool:
-    """Whether any process of the group is left; orphans that became ours are reaped (we may be PID 1)."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-group, os.WNOHANG)[0]:
-            pass
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

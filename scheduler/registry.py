@@ -189,6 +189,8 @@ def _is_own_floor(top: str) -> bool:
 def _import(name: str, target: str) -> ModuleType:
     """The module; whatever its import raises, SystemExit and KeyboardInterrupt too, becomes JobUnloadable."""
     try:
+        if name not in sys.modules:
+            importlib.invalidate_caches()  # a file that came a moment ago must be seen
         return importlib.import_module(name)
     except BaseException as error:
         raise JobUnloadable(f"cannot import {target}: {_one_line(error)}") from error

@@ -12,6 +12,7 @@ from .context import JobContext
 from .deadlines import Deadlines
 from .outcome import Outcome
 
+_LOOK = 0.05
 log = logging.getLogger("qsched.runner")
 
 
@@ -45,6 +46,7 @@ class JobLoop:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._stopping = False
 
     def call(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call back on the loop, from any thread; raises RuntimeError when the loop is closed."""
@@ -59,20 +61,30 @@ class JobLoop:
         loop.call_soon_threadsafe(callback, *arguments)
 
     def close(self, timeout: float = 1.0) -> None:
-        """Stop the loop if it is our own. A job that blocks it keeps its thread, a daemon, to its end."""
+        """Stop the loop if it is our own, once nothing runs on it; until then its daemon thread goes on."""
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
         if self._thread is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._stop_when_empty, self._loop)
             self._thread.join(timeout)
+
+    def _stop_when_empty(self, loop: asyncio.AbstractEventLoop) -> None:
+        if asyncio.all_tasks(loop):
+            loop.call_later(_LOOK, self._stop_when_empty, loop)
+        else:
+            self._stopping = True
+            loop.stop()
 
     def _keep(self) -> None:
         loop = self._loop
         assert loop is not None
         asyncio.set_event_loop(loop)
-        while not self._closed:
+        while not self._stopping:
             try:
                 loop.run_forever()
             except BaseException:  # SystemExit in a task that a job left behind ends run_forever
                 log.exception("something that an async job left on its loop raised; the loop goes on")
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

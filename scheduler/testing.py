@@ -1,17 +1,27 @@
-"""For tests of jobs and of the house itself: a clock that moves only when it is told to."""
+"""For tests of jobs and of the house itself: a clock that moves when told to, and runs without a node."""
 
+import inspect
 import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-from .clock import Waitable
+from ..triggers.job import JobDefinition, JobPolicies
+from .clock import Clock, Waitable
+from .context import JobContext, RunRequest
+from .jobs import declaration_of
+from .loaded_job import Arguments, LoadedJob
 
 _LOOK = 0.002
 """How often, in real seconds, a manual wait looks whether the clock has been moved."""
+START = 1_704_844_800_000_000
+"""2024-01-10T00:00:00Z, a Wednesday."""
 
 
 class ManualClock:
     """A clock whose two hands are moved by the test, each alone; waits end by the monotonic one."""
 
-    def __init__(self, wall: int = 1_704_844_800_000_000, monotonic: float = 1000.0) -> None:
+    def __init__(self, wall: int = START, monotonic: float = 1000.0) -> None:
         self._lock = threading.Lock()
         self._wall = wall
         self._monotonic = monotonic
@@ -59,3 +69,46 @@ class ManualClock:
     def _count(self, change: int) -> None:
         with self._lock:
             self._waiting += change
+
+
+def loaded_from(function: Callable[..., Any]) -> LoadedJob:
+    """A function, marked `@job` or not, as a node would have loaded it."""
+    declared = declaration_of(function)
+    name = declared.name if declared else function.__name__
+    target = f"{function.__module__}:{function.__name__}"
+    return LoadedJob(
+        definition=JobDefinition(name=name, kind="python", target=target),
+        function=function,
+        policies=declared.policies if declared else JobPolicies(),
+        data=declared.data if declared else {},
+        is_async=inspect.iscoroutinefunction(function),
+        arguments=Arguments.of(function),
+    )
+
+
+def request_for(job: Callable[..., Any] | JobDefinition, **data: Any) -> RunRequest:
+    """A first run, on time, of a function or of a command's definition; `replace(…)` makes it another."""
+    if isinstance(job, JobDefinition):
+        loaded = LoadedJob(definition=job, function=None, policies=job.policies, data=job.data)
+    else:
+        loaded = loaded_from(job)
+    return RunRequest(
+        firing_id=1,
+        fence=1,
+        job=loaded,
+        trigger="test",
+        scheduled_at=START,
+        fired_at=START,
+        node="test",
+        default_key="cluster/test/2024-01-10T00:00:00Z",
+        fire_data=data,
+        timeout=loaded.policies.timeout,
+    )
+
+
+def context_for(job: Callable[..., Any], clock: Clock | None = None, **fields: Any) -> JobContext:
+    """A context to call a job's function with, as in `send(ctx=context_for(send, attempt=2), order_id=7)`.
+
+    `fields` are those of RunRequest: attempt, recovering, scheduled_at, trigger_data, …
+    """
+    return JobContext(replace(request_for(job), **fields), clock or ManualClock())

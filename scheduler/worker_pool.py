@@ -127,10 +127,12 @@ class WorkerPool:
         return bool(found)
 
     def cancel_all(self, reason: str) -> int:
-        """Tell everything to stop; answers how many that are."""
+        """Tell everything to stop; answers how many that are. A lost lease leaves commands no grace."""
         entries = self.running()
         for entry in entries:
             self._tell(entry, reason)
+        if reason == LEASE_LOST:  # those that were told something else before, too
+            self._runner.kill_commands()
         return len(entries)
 
     def kill_commands(self) -> int:
