@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ...triggers.job import canonical
 from .node_rows import UP
-from .tables import audit, declarations
+from .tables import audit, declarations, paused_groups
 from .tx import Tx
 
 APPLYING = "applying"
@@ -125,6 +125,34 @@ def read_paused_groups(tx: Tx) -> set[str]:
     """The groups that are paused; read under the cluster row's lock by whoever adds triggers."""
     rows = tx.run("SELECT group_name FROM qsched_paused_groups WHERE cluster = ?", tx.cluster)
     return {row[0] for row in rows}
+
+
+class GroupPause(NamedTuple):
+    """A group's pause; instants in µs."""
+
+    at: int
+    by: str | None
+    until: int | None
+    reason: str | None
+
+
+def write_group_pause(tx: Tx, group: str, pause: GroupPause) -> None:
+    """Pause a group (under the cluster's lock); one that is paused already keeps its beginning."""
+    columns = ("cluster", "group_name", "paused_at", "paused_by", "paused_until", "paused_reason")
+    tx.insert_missing(paused_groups, columns, [(tx.cluster, group, *pause)])
+    tx.run(
+        "UPDATE qsched_paused_groups SET paused_by = ?, paused_until = ?, paused_reason = ?"
+        " WHERE cluster = ? AND group_name = ?",
+        *(pause.by, pause.until, pause.reason, tx.cluster, group),
+    )
+
+
+def clear_group_pause(tx: Tx, group: str) -> bool:
+    """End a group's pause; False when it was not paused."""
+    gone = tx.run(
+        "DELETE FROM qsched_paused_groups WHERE cluster = ? AND group_name = ?", tx.cluster, group
+    ).rowcount
+    return bool(gone)
 
 
 def write_audit(tx: Tx, who: str | None, verb: str, objects: list[str], detail: Mapping[str, Any]) -> None:

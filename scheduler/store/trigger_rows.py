@@ -155,6 +155,24 @@ def trigger_heads(tx: Tx, namespace: str, keys: Collection[tuple[str, str]]) -> 
     return found
 
 
+def trigger_ids(tx: Tx, pairs: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, str]]:
+    """{(group, name): (id, state)} of those that there are."""
+    names: dict[str, list[str]] = {}
+    for group, name in pairs:
+        names.setdefault(group, []).append(name)
+    found: dict[tuple[str, str], tuple[int, str]] = {}
+    for group, wanted in names.items():
+        for chunk in _chunks(sorted(wanted)):
+            condition, values = tx.among("name", chunk)
+            rows = tx.run(
+                "SELECT name, id, state FROM qsched_triggers"
+                f" WHERE cluster = ? AND group_name = ? AND {condition}",
+                *(tx.cluster, group, *values),
+            )
+            found.update(((group, row[0]), (row[1], row[2])) for row in rows)
+    return found
+
+
 def trigger_keys(tx: Tx) -> list[str]:
     """Every key there is, for "did you mean"."""
     rows = tx.run(
@@ -168,6 +186,17 @@ def group_trigger_ids(tx: Tx, group: str) -> list[int]:
     rows = tx.run(
         "SELECT id FROM qsched_triggers WHERE cluster = ? AND group_name = ? AND state <> ? ORDER BY id",
         *(tx.cluster, group, RETIRED),
+    )
+    return [row[0] for row in rows]
+
+
+def stopped_in_group(tx: Tx, group: str, limit: int) -> list[int]:
+    """The ids of a group's triggers that wait and may not start, though they are not paused themselves."""
+    rows = tx.run(
+        "SELECT t.id FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
+        " WHERE t.cluster = ? AND t.group_name = ? AND t.state = ? AND t.paused_at IS NULL"
+        " AND c.next_run_at IS NULL ORDER BY t.id LIMIT ?",
+        *(tx.cluster, group, WAITING, limit),
     )
     return [row[0] for row in rows]
 

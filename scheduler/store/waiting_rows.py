@@ -25,6 +25,17 @@ def skip_waiting(tx: Tx, ids: Collection[int], why: str) -> dict[int, int]:
     return _counted(held)
 
 
+def lock_waiting(tx: Tx, ids: Collection[int]) -> None:
+    """Wait for whoever is starting a slot of these (locked) triggers right now: afterwards nobody is."""
+    wanted = set(ids)
+    waiting = sorted(row[0] for row in _due(tx) if row[1] in wanted)
+    for start in range(0, len(waiting), 500):
+        condition, values = tx.among("id", waiting[start : start + 500])
+        tx.run(
+            f"SELECT id FROM qsched_firings WHERE {condition} ORDER BY id{tx.dialect.for_update}", *values
+        ).all()
+
+
 def waiting_slots(tx: Tx, ids: Collection[int]) -> dict[int, int]:
     """{trigger id: how many of its slots wait as due firings}."""
     wanted = set(ids)

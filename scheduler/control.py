@@ -1,0 +1,287 @@
+"""What people do to triggers: pause, resume, fire, reset and delete them; each in short, audited transactions."""
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypedDict, Unpack
+
+from ..triggers.errors import TriggerError
+from ..triggers.instant import rfc3339
+from ..triggers.job import JobPolicies, canonical
+from ..triggers.trigger import split_key
+from .effective import job_policies
+from .errors import Conflict, ConstraintHit, Refused, UnknownTrigger
+from .firing import DUE, NewFiring, permit_key
+from .payload import checked_data
+from .store import definition_rows, job_rows, trigger_rows, waiting_rows
+from .store.database import Store
+from .store.firing_rows import insert_firings
+from .store.trigger_rows import ERROR, RETIRED, TriggerRow
+from .store.tx import Tx
+from .stored import EDITED, PAUSED, Stored, reason_for
+from .turns import Bill, Turns, bill_of, chunks
+
+MAX_RECOVERIES = 3
+
+Move = Callable[[Tx, Turns, list[TriggerRow]], list[Bill]]
+
+
+class PauseOptions(TypedDict, total=False):
+    """Why, by whom, and until which instant (µs) a pause is; the end is kept by any node that lives then."""
+
+    reason: str | None
+    who: str | None
+    until: int | None
+
+
+class FireOptions(TypedDict, total=False):
+    """A manual firing: `data` over the trigger's; `request_key` makes it once; `force` past pause, error, retirement."""
+
+    data: Mapping[str, Any] | None
+    who: str | None
+    request_key: str | None
+    force: bool
+
+
+def pause(store: Store, keys: Sequence[str], **options: Unpack[PauseOptions]) -> tuple[Bill, ...]:
+    """Pause triggers. When this has returned nothing of them starts, save what somebody fires by hand.
+
+    Answers what each owed until now (closed, as paused). Raises UnknownTrigger, changing nothing, for a key that
+    is not there.
+    """
+    who = options.get("who")
+
+    def move(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        fresh = [row for row in rows if row.paused_at is None]
+        running = [row for row in fresh if row.next_run_at is not None]
+        bills = [bill_of(row, turns.stored(row), now=turns.now, held=0) for row in running]
+        for row in running:
+            turns.stop(row)
+        why = (who, options.get("until"), options.get("reason"))
+        trigger_rows.write_pauses(tx, [row.id for row in fresh], (turns.now, *why))
+        for row in rows:
+            if row.paused_at is not None:  # a pause that is said again keeps its beginning
+                trigger_rows.write_pauses(tx, [row.id], (row.paused_at, *why))
+        turns.write()
+        waiting_rows.lock_waiting(tx, [row.id for row in fresh])
+        detail = {name: value for name in ("reason", "until") if (value := options.get(name)) is not None}
+        definition_rows.write_audit(tx, who, "pause", [row.key for row in rows], detail)
+        return bills
+
+    return _each(store, keys, move)
+
+
+def resume(
+    store: Store, keys: Sequence[str], *, who: str | None = None, catch_up: bool = False
+) -> tuple[Bill, ...]:
+    """End the pause of triggers and answer the bill: what passed meanwhile is one skipped row each, and nothing of it runs.
+
+    With `catch_up` it is left to each trigger's misfire rule instead, and firings that were held go on.
+    """
+    return _each(store, keys, _resuming(who, catch_up=catch_up, only_ended=False))
+
+
+def bills(store: Store, keys: Sequence[str]) -> tuple[Bill, ...]:
+    """What `resume` would close, for whoever wants to see it first; reads only."""
+
+    def read(tx: Tx) -> tuple[Bill, ...]:
+        rows = trigger_rows.read_triggers(tx, find(tx, keys).values())
+        held = waiting_rows.waiting_slots(tx, rows.keys())
+        return tuple(
+            bill_of(row, Stored.of(row), now=tx.now(), held=held.get(row.id, 0)) for row in rows.values()
+        )
+
+    return store.read("bill", read)
+
+
+def end_pauses(store: Store, keys: Sequence[str]) -> tuple[Bill, ...]:
+    """Resume those of `keys` whose pause has come to its end by now, by the rules of `resume`."""
+    return _each(store, keys, _resuming(None, catch_up=False, only_ended=True))
+
+
+def reset(store: Store, keys: Sequence[str], *, who: str | None = None) -> tuple[Bill, ...]:
+    """Clear the error of triggers and begin anew from now; the one way in which a watermark may move back.
+
+    Raises Refused for a definition that still cannot be read.
+    """
+
+    def move(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        bills = [bill_of(row, turns.stored(row), now=turns.now, held=0) for row in rows]
+        for row in rows:
+            stored = turns.stored(row)
+            if stored.schedule is None:
+                raise Refused(f"trigger {row.key!r} cannot be reset: {stored.problem}", hint="apply it again")
+            turns.restart(row, stored, reason=reason_for(row))
+        turns.write()
+        definition_rows.write_audit(tx, who, "reset", [row.key for row in rows], {})
+        return bills
+
+    return _each(store, keys, move)
+
+
+def delete(store: Store, keys: Sequence[str], *, who: str | None = None) -> tuple[Bill, ...]:
+    """Delete triggers: what waits of them is cancelled, what runs ends, history, id and watermark stay for a return."""
+
+    def move(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        bills = [bill_of(row, turns.stored(row), now=turns.now, held=0) for row in rows]
+        for row in rows:
+            reason = reason_for(row)
+            turns.retire(row, reason=reason if reason in (PAUSED, ERROR) else EDITED)
+        turns.write()
+        ids = [row.id for row in rows]
+        trigger_rows.write_pauses(tx, ids, None)
+        waiting_rows.cancel_waiting(tx, ids, "the trigger was deleted")
+        definition_rows.write_audit(tx, who, "delete", [row.key for row in rows], {})
+        return bills
+
+    return _each(store, keys, move)
+
+
+def fire(store: Store, key: str, **options: Unpack[FireOptions]) -> int:
+    """Have a trigger's job run now, beside its schedule; answers the firing's id.
+
+    Given the same `request_key` again it answers the same firing. Raises UnknownTrigger, Refused (a paused, failed
+    or retired trigger, without `force`), Conflict (the request key belongs to another trigger).
+    """
+    data = checked_data(options.get("data") or {}, of=f"the fire of {key!r}")
+    request_key = options.get("request_key") or str(uuid.uuid4())
+
+    def work(tx: Tx) -> int:
+        trigger_id = find(tx, [key], retired=True)[key]
+        known = tx.run(
+            "SELECT id, requested_trigger_id FROM qsched_firings WHERE cluster = ? AND request_key = ?",
+            *(tx.cluster, request_key),
+        ).one_or_none()
+        if known is not None:
+            if known[1] != trigger_id:
+                raise Conflict(
+                    f"request key {request_key!r} belongs to firing {known[0]} of something else",
+                    hint="use another request key",
+                )
+            return int(known[0])
+        row = trigger_rows.lock_triggers(tx, [trigger_id])[trigger_id]
+        if not options.get("force"):
+            _refuse_stopped(row)
+        definition_rows.write_audit(tx, options.get("who"), "fire", [row.key], {"request_key": request_key})
+        firing = _manual(tx, row, request_key, canonical(data) if data else None)
+        return insert_firings(tx, [firing])[0]
+
+    try:
+        return store.transaction("fire", work)
+    except ConstraintHit:  # the same request came in twice at once
+        return store.transaction("fire", work)
+
+
+def find(tx: Tx, keys: Sequence[str], *, retired: bool = False) -> dict[str, int]:
+    """{key: id}; raises UnknownTrigger for those that are not there (`retired` ones are found only if asked for)."""
+    wanted = {key: split_key(key) for key in keys}
+    found = trigger_rows.trigger_ids(tx, list(wanted.values()))
+    answer: dict[str, int] = {}
+    for key, pair in wanted.items():
+        known = found.get(pair)
+        if known is None or (known[1] == RETIRED and not retired):
+            raise _unknown(tx, key, gone=known is not None)
+        answer[key] = known[0]
+    return answer
+
+
+def _unknown(tx: Tx, key: str, *, gone: bool) -> UnknownTrigger:
+    if gone:
+        return UnknownTrigger(f"trigger {key!r} is retired", hint="declare it again and apply")
+    close = get_close_matches(key, trigger_rows.trigger_keys(tx), 1)
+    hint = f"did you mean {close[0]!r}?" if close else "`qsched triggers list` shows them all"
+    return UnknownTrigger(f"no trigger {key!r}", hint=hint)
+
+
+def _each(store: Store, keys: Sequence[str], move: Move) -> tuple[Bill, ...]:
+    """Do `move` to all of `keys`, ids ascending, in as many transactions as it takes; all keys must be known first."""
+    found = store.read("find", lambda tx: find(tx, list(dict.fromkeys(keys))))
+    done: list[Bill] = []
+    for ids in chunks(sorted(found.values())):
+        done += move_triggers(store, ids, move)
+    return tuple(done)
+
+
+def move_triggers(store: Store, ids: Sequence[int], move: Move) -> list[Bill]:
+    """Do `move` to these triggers in one transaction; their definitions are compiled before it."""
+    before = store.read("read", lambda tx: trigger_rows.read_triggers(tx, ids))
+    known = {(row.id, row.spec): Stored.of(row) for row in before.values()}
+
+    def work(tx: Tx) -> list[Bill]:
+        rows = [row for _, row in sorted(trigger_rows.lock_triggers(tx, ids).items()) if row.state != RETIRED]
+        return move(tx, Turns(tx, known), rows)
+
+    return store.transaction("control", work)
+
+
+def _resuming(who: str | None, *, catch_up: bool, only_ended: bool) -> Move:
+    def move(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        ended = [
+            row
+            for row in rows
+            if row.paused_at is not None
+            and (not only_ended or (row.paused_until is not None and row.paused_until <= turns.now))
+        ]
+        ids = [row.id for row in ended]
+        held = waiting_rows.waiting_slots(tx, ids)
+        bills = [bill_of(row, turns.stored(row), now=turns.now, held=held.get(row.id, 0)) for row in ended]
+        for row in ended:
+            still = row.group_paused_at is not None
+            if catch_up:
+                turns.catch_up(row, held=still)
+            else:
+                turns.go_on(row, reason=PAUSED, held=still)
+        trigger_rows.write_pauses(tx, ids, None)
+        turns.write()
+        if not catch_up:
+            waiting_rows.skip_waiting(tx, ids, "the trigger was paused")
+        definition_rows.write_audit(tx, who, "resume", [row.key for row in ended], {"catch_up": catch_up})
+        return bills
+
+    return move
+
+
+def _refuse_stopped(row: TriggerRow) -> None:
+    hint = "fire it all the same with --force"
+    if row.state == RETIRED:
+        raise Refused(f"trigger {row.key!r} is retired", hint=hint)
+    if row.state == ERROR:
+        raise Refused(f"trigger {row.key!r} is in error: {row.error}", hint=hint)
+    if row.paused_at is not None:
+        by = f" by {row.paused_by}" if row.paused_by else ""
+        raise Refused(f"trigger {row.key!r} is paused{by} since {rfc3339(row.paused_at)}", hint=hint)
+    if row.group_paused_at is not None:
+        raise Refused(f"group {row.group!r} is paused since {rfc3339(row.group_paused_at)}", hint=hint)
+
+
+def _manual(tx: Tx, row: TriggerRow, request_key: str, data: str | None) -> NewFiring:
+    job = job_rows.read_jobs(tx, [row.job_name]).get(row.job_name)
+    try:
+        defaults, _ = definition_rows.read_defaults(tx)
+        policies = JobPolicies() if job is None else job_policies(job.spec, job.loaded, defaults)
+    except (TriggerError, json.JSONDecodeError) as error:
+        raise Refused(f"job {row.job_name!r} cannot be read: {error}", hint="apply it again") from error
+    now = tx.now()
+    return NewFiring(
+        cluster=tx.cluster,
+        trigger_id=None,
+        requested_trigger_id=row.id,
+        job_id=row.job_id,
+        trigger_name=row.key,
+        job_name=row.job_name,
+        scheduled_at=now,
+        first_scheduled_at=now,
+        covers=1,
+        reason="manual",
+        state=DUE,
+        run_at=now,
+        precedence=row.precedence,
+        noticed_at=now,
+        request_recovery=int(bool(policies.request_recovery)),
+        max_recoveries=MAX_RECOVERIES if policies.max_recoveries is None else policies.max_recoveries,
+        permit_key=None if row.overlap == "allow" else permit_key(row.job_id),
+        timeout=policies.timeout,
+        data=data,
+        request_key=request_key,
+    )

@@ -1,0 +1,84 @@
+"""Pausing and resuming all of a group: the group's row first, then its triggers, chunk by chunk."""
+
+from typing import Unpack
+
+from .control import PauseOptions, move_triggers
+from .store import definition_rows, trigger_rows, waiting_rows
+from .store.database import Store
+from .store.definition_rows import GroupPause
+from .store.trigger_rows import TriggerRow
+from .store.tx import Tx
+from .stored import PAUSED
+from .turns import CHUNK, Bill, Turns, bill_of, chunks
+
+
+def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tuple[Bill, ...]:
+    """Pause a group, with the triggers it has and those it will get. When this has returned nothing of it starts."""
+    who = options.get("who")
+
+    def begin(tx: Tx) -> list[int]:
+        # Under the cluster's lock, which whoever adds triggers shares: they are listed below, or they see the pause.
+        definition_rows.lock_cluster(tx)
+        pause = GroupPause(tx.now(), who, options.get("until"), options.get("reason"))
+        definition_rows.write_group_pause(tx, group, pause)
+        detail = {name: value for name in ("reason", "until") if (value := options.get(name)) is not None}
+        definition_rows.write_audit(tx, who, "pause group", [group], detail)
+        return trigger_rows.group_trigger_ids(tx, group)
+
+    def stop(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        running = [row for row in rows if row.next_run_at is not None]
+        bills = [bill_of(row, turns.stored(row), now=turns.now, held=0) for row in running]
+        for row in running:
+            turns.stop(row)
+        turns.write()
+        waiting_rows.lock_waiting(tx, [row.id for row in rows])
+        return bills
+
+    done: list[Bill] = []
+    for ids in chunks(store.transaction("pause group", begin)):
+        done += move_triggers(store, ids, stop)
+    return tuple(done)
+
+
+def resume_group(
+    store: Store, group: str, *, who: str | None = None, catch_up: bool = False
+) -> tuple[Bill, ...]:
+    """End a group's pause, by the rules of `resume`; a trigger that is paused by itself stays so."""
+
+    def stopped(tx: Tx) -> list[int] | None:
+        """The triggers that the pause still holds; when there are none left it ends, and None is answered."""
+        definition_rows.lock_cluster(tx)
+        ids = trigger_rows.stopped_in_group(tx, group, CHUNK)
+        if ids:
+            return ids
+        if definition_rows.clear_group_pause(tx, group):
+            definition_rows.write_audit(tx, who, "resume group", [group], {"catch_up": catch_up})
+        return None
+
+    def go_on(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        mine = [row for row in rows if row.paused_at is None and row.next_run_at is None]
+        ids = [row.id for row in mine]
+        held = waiting_rows.waiting_slots(tx, ids)
+        bills = [bill_of(row, turns.stored(row), now=turns.now, held=held.get(row.id, 0)) for row in mine]
+        for row in mine:
+            if catch_up:
+                turns.catch_up(row, held=False)
+            else:
+                turns.go_on(row, reason=PAUSED, held=False)
+        turns.write()
+        if not catch_up:
+            waiting_rows.skip_waiting(tx, ids, "its group was paused")
+        return bills
+
+    # The group's row goes last: whoever is interrupted can say it again.
+    done: list[Bill] = []
+    while ids := store.transaction("resume group", stopped):
+        done += move_triggers(store, ids, go_on)
+    return tuple(done)
+
+
+def end_group_pauses(store: Store, groups: list[str]) -> None:
+    """Resume those of `groups` whose pause has come to its end by now."""
+    for group in groups:
+        if group in store.read("ended pauses", trigger_rows.ended_group_pauses):
+            resume_group(store, group)
