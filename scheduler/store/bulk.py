@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Integer, SmallInteger, Table
@@ -40,7 +41,8 @@ def insert_returning_ids(
     if dialect is POSTGRESQL:
         # INSERT … SELECT of an unnest keeps its order, and so does the sequence behind the id.
         statement = _unnest_insert(table, columns, "RETURNING id")
-        return [row[0] for row in conn.exec_driver_sql(statement, _by_column(rows))]
+        return [row[0] for row in conn.exec_driver_sql(statement, _arrays(rows))]
+    columns, rows = _without_nulls(table, columns, rows)
     if dialect is MARIADB:
         one = f"({','.join(['%s'] * len(columns))})"
         ids: list[int] = []
@@ -72,7 +74,7 @@ def update_rows(
     if not rows:
         return 0
     if dialect is POSTGRESQL:
-        return conn.exec_driver_sql(_unnest_update(table, keys, values), _by_column(rows)).rowcount
+        return conn.exec_driver_sql(_unnest_update(table, keys, values), _arrays(rows)).rowcount
     if dialect is MARIADB:
         statement = _json_update(table, keys, values)
         return sum(
@@ -89,13 +91,45 @@ def _insert(
     if not rows:
         return
     if dialect is POSTGRESQL:
-        conn.exec_driver_sql(_unnest_insert(*into), _by_column(rows))
+        conn.exec_driver_sql(_unnest_insert(*into), _arrays(rows))
     else:
-        conn.exec_driver_sql(_values_insert(dialect, *into), list(rows))
+        table, columns, tail = into
+        columns, rows = _without_nulls(table, columns, rows)
+        conn.exec_driver_sql(_values_insert(dialect, table, columns, tail), rows)
 
 
-def _by_column(rows: Sequence[Row]) -> tuple[list[Any], ...]:
-    return tuple(map(list, zip(*rows, strict=True)))
+def _arrays(rows: Sequence[Row]) -> tuple[str, ...]:
+    # Written here: the driver's own arrays cost four times as much of the node's processor.
+    return tuple(
+        f"{{{','.join(['NULL' if value is None else _element(value) for value in column])}}}"
+        for column in zip(*rows, strict=True)
+    )
+
+
+def _element(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)
+
+
+def _without_nulls(
+    table: Table, columns: tuple[str, ...], rows: Sequence[Row]
+) -> tuple[tuple[str, ...], list[Row]]:
+    """Columns and rows without those columns that are NULL in every row, which would cost as much as values."""
+    kept = [
+        place
+        for place, values in enumerate(zip(*rows, strict=True))
+        if not _may_be_left_out(table, columns[place]) or any(value is not None for value in values)
+    ]
+    if len(kept) < 2:
+        return columns, [tuple(row) for row in rows]
+    chosen = itemgetter(*kept)
+    return chosen(columns), [chosen(row) for row in rows]
+
+
+@cache
+def _may_be_left_out(table: Table, column: str) -> bool:
+    return bool(table.c[column].nullable) and table.c[column].server_default is None
 
 
 def _chunks(rows: Sequence[Row]) -> list[Sequence[Row]]:
