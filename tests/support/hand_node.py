@@ -1,0 +1,306 @@
+"""Nodes driven by hand: the whole protocol on a real store, in one thread, on a clock that moves when told to.
+
+A `World` is a cluster's store and time; its nodes are made of the house's own planner, settler, check-in and upkeep.
+Only the worker pool is the test's: what was taken waits in `node.taken` until the test lets it run or end.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from qsched.cluster.check_in import CheckInService, Telling
+from qsched.scheduler.apply import apply
+from qsched.scheduler.clock import Waitable
+from qsched.scheduler.context import JobContext, RunRequest
+from qsched.scheduler.definitions import Definitions, KnownJob
+from qsched.scheduler.errors import JobUnloadable
+from qsched.scheduler.hand import Hand
+from qsched.scheduler.identity import Identity
+from qsched.scheduler.loaded_job import Arguments, LoadedJob
+from qsched.scheduler.outcome import Outcome
+from qsched.scheduler.parts import Parts
+from qsched.scheduler.planner import Hooks, Planner
+from qsched.scheduler.registry import JobRegistry
+from qsched.scheduler.runner import Runner
+from qsched.scheduler.settler import Settler
+from qsched.scheduler.store.database import Store
+from qsched.scheduler.store.definition_reads import read_cluster
+from qsched.scheduler.store.node_rows import NodeFacts
+from qsched.scheduler.store.schema import open_store
+from qsched.scheduler.upkeep import Upkeep
+from qsched.triggers.instant import SECOND
+from qsched.triggers.job import JobDefinition, JobPolicies
+from qsched.triggers.trigger import TriggerDefinition
+
+from .declared import Declared
+
+START = 1_704_877_200_000_000
+"""2024-01-10T09:00:00Z, a Wednesday."""
+_MOST_STEPS = 2000
+
+Function = Callable[..., Any]
+
+
+class World:
+    """One cluster: a store, the time that passes in it, the functions its nodes can load, and its nodes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.time = START
+        self.elapsed = 1000.0
+        self.functions: dict[str, Function] = {"report": lambda: None}
+        self.nodes: list[HandNode] = []
+        self.store = self.open()
+
+    def open(self) -> Store:
+        """A store of its own connections, under the world's time."""
+        return open_store(self.url, create=True, now=lambda: self.time)
+
+    def close(self) -> None:
+        for store in (self.store, *(node.store for node in self.nodes)):
+            store.close()
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass for the database and every node."""
+        self.elapsed += seconds
+        self.time += round(seconds * SECOND)
+
+    def step_clock(self, seconds: float) -> None:
+        """Set the database's clock forth or back; nobody's monotonic clock moves."""
+        self.time += round(seconds * SECOND)
+
+    # -- what is declared ----------------------------------------------------------------------------------------------
+
+    def apply(self, *triggers: TriggerDefinition, **options: Any) -> None:
+        """Apply these triggers; `jobs` are the job definitions (else `report` and whatever they name)."""
+        jobs = options.pop("jobs", None)
+        if jobs is None:
+            names = {trigger.job for trigger in triggers} | {"report"}
+            jobs = tuple(python(name) for name in sorted(names))
+        apply(self.store, Declared(triggers, tuple(jobs), **options))
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+
+    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement; what a query answers."""
+
+        def work(tx: Any) -> list[tuple[Any, ...]]:
+            result = tx.run(statement, *values)
+            return [tuple(row) for row in result] if result.returns_rows else []
+
+        return self.store.transaction("test", work)
+
+    def firings(self, columns: str, where: str = "1 = 1") -> list[tuple[Any, ...]]:
+        """These columns of the ledger's rows, oldest first."""
+        return self.sql(f"SELECT {columns} FROM qsched_firings WHERE {where} ORDER BY scheduled_at, id")
+
+    def clock_of(self, name: str, columns: str) -> tuple[Any, ...]:
+        """These columns of a trigger (t) and its clock (c)."""
+        statement = f"SELECT {columns} FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id WHERE t.name = ?"
+        (row,) = self.sql(statement, name)
+        return row
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    def node(self, name: str = "one", **options: Any) -> "HandNode":
+        """A new node that has registered; the others hear of it at their next check-in."""
+        node = HandNode(self, name, **options)
+        self.nodes.append(node)
+        node.check_in.register()
+        self.hear()
+        return node
+
+    def hear(self) -> None:
+        """Every node checks in, so that all know who lives."""
+        for node in self.nodes:
+            if not node.gone:
+                node.check_in.step()
+
+
+class HandNode:
+    """One node. `turn` is a round of its services; `run`, `end` and `settle` are what its worker would do."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        *,
+        capacity: int = 20,
+        cannot: Sequence[str] = (),
+        interval: int = SECOND,
+    ) -> None:
+        self.world = world
+        self.store = world.open()
+        self.clock = HandClock(world)
+        registry = FunctionRegistry(world.functions, cannot)
+        who = Identity(name)
+        self.parts = Parts(self.store, self.clock, who, Hand(capacity), Definitions(registry, self.clock))
+        who.cluster_uuid, _ = self.store.read("cluster", read_cluster)
+        self.settler = Settler(self.parts, lambda: None)
+        self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
+        self.upkeep = Upkeep(self.parts, lambda groups, keys: None)
+        facts = NodeFacts(name, "host", 1, None, capacity, "0", "2024a", None, self.store.lease)
+        self.check_in = CheckInService(self.parts, facts, interval, Telling(self._cancel, self._cancel_all))
+        self.runner = Runner(self.clock)
+        self.taken: list[RunRequest] = []
+        """What was taken and neither run nor ended, oldest first."""
+        self.contexts: dict[tuple[int, int], JobContext] = {}
+        self.loaded: list[str] = []
+        self.announced = 0
+        self.gone = False
+        self._checked_in = self.clock.monotonic()
+
+    # -- rounds --------------------------------------------------------------------------------------------------------
+
+    def turn(self) -> list[RunRequest]:
+        """Check in when that is due, then take until nothing more can be taken; what was taken now."""
+        if self.clock.monotonic() - self._checked_in >= 1.0:
+            self.check_in.step()
+            self._checked_in = self.clock.monotonic()
+        before = len(self.taken)
+        for _ in range(_MOST_STEPS):
+            if self.planner.step() > 0:
+                return self.taken[before:]
+        raise AssertionError(f"the planner asked for {_MOST_STEPS} steps at once: it spins")
+
+    def work(self) -> list[Outcome]:
+        """A turn, then run all that was taken to its end, and so on until there is nothing more to do."""
+        outcomes: list[Outcome] = []
+        while self.turn():
+            outcomes += self.run()
+        return outcomes
+
+    def run(self) -> list[Outcome]:
+        """Run the bodies of all that was taken, in order, and settle their ends."""
+        outcomes = []
+        for request in list(self.taken):
+            if self.settler.may_begin(request):
+                outcome = self.runner.run(self.context_of(request))
+                outcomes.append(outcome)
+                self.end(request, outcome)
+            else:
+                self.release(request)
+        self.settle()
+        return outcomes
+
+    def end(self, request: RunRequest, outcome: Outcome | None = None) -> None:
+        """Let a body end now; it is settled by the next `settle`."""
+        self._forget(request)
+        self.settler.ended(request, outcome or Outcome.success(), self.clock.monotonic())
+
+    def release(self, request: RunRequest) -> None:
+        """Give back what was not begun; written by the next `settle`."""
+        self._forget(request)
+        self.settler.released(request)
+
+    def settle(self) -> None:
+        """Settle all that has ended."""
+        self.settler.wake()  # so that it never waits
+        self.settler.step()
+
+    def finish(self, request: RunRequest, outcome: Outcome | None = None) -> None:
+        """End one body and settle it."""
+        self.end(request, outcome)
+        self.settle()
+
+    def context_of(self, request: RunRequest) -> JobContext:
+        return self.contexts[request.firing_id, request.fence]
+
+    def die(self) -> None:
+        """Vanish without a word, and be declared dead by others."""
+        self.gone = True
+        self.declare_dead()
+
+    def declare_dead(self) -> None:
+        """What the others write of a node whose lease has passed."""
+        self.world.sql(
+            "UPDATE qsched_nodes SET state = 'dead', ended_at = ? WHERE incarnation = ?",
+            self.world.time,
+            self.parts.who.incarnation,
+        )
+
+    # -- what the services tell ----------------------------------------------------------------------------------------
+
+    def _submit(self, requests: list[RunRequest]) -> None:
+        self.settler.expect(requests)
+        self.taken += requests
+        for request in requests:
+            self.contexts[request.firing_id, request.fence] = JobContext(request, self.clock)
+
+    def _forget(self, request: RunRequest) -> None:
+        if request in self.taken:
+            self.taken.remove(request)
+
+    def _loaded(self, fresh: list[tuple[KnownJob, LoadedJob]]) -> None:
+        self.loaded += [job.name for job, _ in fresh]
+
+    def _more_due(self) -> None:
+        self.announced += 1
+
+    def _cancel(self, firing_id: int, fence: int, reason: str) -> None:
+        context = self.contexts.get((firing_id, fence))
+        if context is not None:
+            context.cancel(reason)
+
+    def _cancel_all(self, reason: str) -> None:
+        for request in self.taken:
+            self.context_of(request).cancel(reason)
+
+
+class HandClock:
+    """A node's clock: the world's time, and a wall of its own that can be wrong. Waiting lets the world's time pass."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.wrong = 0
+
+    def wall(self) -> int:
+        return self._world.time + self.wrong
+
+    def monotonic(self) -> float:
+        return self._world.elapsed
+
+    def wait(self, waitable: Waitable, timeout: float | None) -> bool:
+        assert isinstance(waitable, threading.Event)
+        if waitable.is_set():
+            return True
+        assert timeout is not None, "nobody is there who could end this wait"
+        self._world.pass_time(timeout)
+        return waitable.is_set()
+
+    def set_wrong(self, seconds: float) -> None:
+        """Step this host's wall clock so far from the truth."""
+        self.wrong = round(seconds * SECOND)
+
+
+class FunctionRegistry(JobRegistry):
+    """Loads jobs from the test's functions by name, but for those this node `cannot`."""
+
+    def __init__(self, functions: Mapping[str, Function], cannot: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._functions = functions
+        self.cannot = set(cannot)
+
+    def resolve(self, definition: JobDefinition) -> LoadedJob:
+        if definition.name in self.cannot or definition.name not in self._functions:
+            raise JobUnloadable(f"cannot import {definition.name}: not on this node")
+        function = self._functions[definition.name]
+        return LoadedJob(
+            definition, function, definition.policies, definition.data, arguments=Arguments.of(function)
+        )
+
+
+def python(name: str, **policies: Any) -> JobDefinition:
+    """A job that nodes of a world load by its name, with these policies."""
+    data = policies.pop("data", {})
+    return JobDefinition(name, "python", f"app:{name}", data=data, policies=JobPolicies(**policies))
+
+
+def every(key: str, seconds: float = 10, **fields: Any) -> TriggerDefinition:
+    """A trigger each so many seconds, of job `report` unless told otherwise."""
+    fields.setdefault("job", "report")
+    group, _, name = key.rpartition("/")
+    schedule = {"every": round(seconds * SECOND)}
+    return TriggerDefinition(name=name, group=group or "default", schedule=schedule, **fields)
