@@ -9,6 +9,7 @@ import pytest
 from qsched.triggers.cron import Cron
 from qsched.triggers.decide import Decision, Due, Row, counted, decide, is_misfired, owed, wants_cancel
 from qsched.triggers.instant import DAY, HOUR, MINUTE, SECOND
+from qsched.triggers.interval import Every
 from qsched.triggers.misfire import MisfireRule
 from qsched.triggers.schedule import COUNT_LIMIT, Schedule
 
@@ -118,6 +119,17 @@ def test_fire_all_beyond_its_window_skips_the_older_in_one_row() -> None:
     assert seconds(decision.rows[:2]) == [(False, 10, 500, 50), (True, 510, 510, 1)]
     assert decision.rows[0].decision == "beyond window"
     assert (decision.fires, decision.misfires) == (10, 60)
+
+
+def test_a_slot_exactly_as_old_as_the_window_still_runs() -> None:
+    due, now = missed(9, "fire_all")
+    inside = MisfireRule("fire_all", window=85 * SECOND)
+    assert decided(replace(due, rule=inside), now).fires == 9
+    single = replace(due_every(3600, "fire_all"), rule=MisfireRule("fire_all", window=2 * MINUTE))
+    assert decided(single, HOUR + 2 * MINUTE).fires == 1
+    assert decided(single, HOUR + 2 * MINUTE + 1).fires == 0
+    both = MisfireRule("fire_all", window=85 * SECOND, limit=8)
+    assert decided(replace(due, rule=both), now).rows[0].decision == "beyond limit"
 
 
 def test_fire_all_with_everything_beyond_its_window_starts_nothing() -> None:
@@ -251,6 +263,19 @@ def test_fire_all_with_queue_runs_each_slot_one_at_a_time(overlap: str) -> None:
     assert all(row.serial and row.reason == "schedule" for row in decision.rows)
 
 
+def test_fire_all_with_queue_takes_no_more_than_its_limit_at_once() -> None:
+    due, now = missed(4, "fire_all", "queue")
+    decision = decided(replace(due, rule=MisfireRule("fire_all", limit=3)), now)
+    assert (decision.fires, decision.next_fire_at) == (3, 40 * SECOND)
+
+
+def test_overlap_skip_leaves_no_row_for_slots_that_max_fires_ends() -> None:
+    due, now = missed(4, overlap="skip")
+    last = decided(replace(due, max_fires=1), now)
+    assert (seconds(last.rows), last.done) == ([(True, 10, 10, 1)], True)
+    assert seconds(decided(replace(due, max_fires=2), now).rows) == [(True, 10, 10, 1), (False, 20, 40, 3)]
+
+
 @pytest.mark.parametrize("overlap", ["queue", "cancel"])
 @pytest.mark.parametrize("slots", [1, 4, 9])
 def test_queue_and_cancel_decide_nothing_while_the_job_runs(slots: int, overlap: str) -> None:
@@ -292,13 +317,14 @@ def test_what_is_owed_is_the_span_of_due_undecided_slots() -> None:
 
 def test_the_oldest_undecided_slot_counts_even_when_the_schedule_no_longer_names_it() -> None:
     due = due_every(10, first=7 * SECOND)
+    assert owed(due, now=9 * SECOND) == (7 * SECOND, 7 * SECOND, 1)
     assert owed(due, now=25 * SECOND) == (7 * SECOND, 20 * SECOND, 3)
     assert [row.scheduled_at // SECOND for row in decided(due, 25 * SECOND).rows] == [7, 10, 20]
 
 
 TEN_YEARS = 3652 * DAY
 BACKLOGS: dict[str, Callable[[], Schedule]] = {
-    "every 1s": lambda: Grid(SECOND),
+    "every 1s": lambda: Every("1s"),
     "cron, every minute": lambda: Cron("* * * * *", "unix", "UTC"),
     "quartz, every second": lambda: Cron("* * * * * ?", "quartz", "Europe/Istanbul"),
 }
@@ -322,6 +348,14 @@ def test_a_backlog_of_ten_years_is_decided_in_bounded_work(name: str, policy: st
     assert decision.rows[0].covers == COUNT_LIMIT
     expected = {"fire_once": "ran the last of at least 100000", "skip": "skipped at least 100000"}
     assert decision.rows[0].decision == expected.get(policy, "beyond limit")
+
+
+def test_a_minute_cron_after_three_days_runs_once_and_goes_on_with_the_next_minute() -> None:
+    first = 50 * 365 * DAY + MINUTE
+    due = Due(Cron("* * * * *", "unix", "UTC"), MisfireRule(), "allow", first, first)
+    decision = decided(due, first + 3 * DAY)
+    assert (decision.fires, decision.misfires) == (1, 3 * 1440 + 1)
+    assert decision.next_fire_at == first + 3 * DAY + MINUTE
 
 
 def test_a_count_at_the_limit_is_said_as_a_lower_bound() -> None:
