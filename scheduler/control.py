@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
@@ -13,6 +13,7 @@ from ..triggers.trigger import split_key
 from .effective import job_policies
 from .errors import Conflict, ConstraintHit, Refused, UnknownTrigger
 from .firing import DUE, NewFiring, permit_key
+from .groups import end_group_pauses, pause_group, resume_group
 from .payload import checked_data
 from .store import definition_rows, job_rows, trigger_rows, waiting_rows
 from .store.database import Store
@@ -20,19 +21,22 @@ from .store.firing_rows import insert_firings
 from .store.trigger_rows import ERROR, RETIRED, TriggerRow
 from .store.tx import Tx
 from .stored import EDITED, PAUSED, Stored, reason_for
-from .turns import Bill, Turns, bill_of, chunks
+from .turns import Bill, Move, PauseOptions, Turns, bill_of, chunks, move_triggers
 
 MAX_RECOVERIES = 3
 
-Move = Callable[[Tx, Turns, list[TriggerRow]], list[Bill]]
-
-
-class PauseOptions(TypedDict, total=False):
-    """Why, by whom, and until which instant (µs) a pause is; the end is kept by any node that lives then."""
-
-    reason: str | None
-    who: str | None
-    until: int | None
+__all__ = [
+    "bills",
+    "delete",
+    "end_group_pauses",
+    "end_pauses",
+    "fire",
+    "pause",
+    "pause_group",
+    "reset",
+    "resume",
+    "resume_group",
+]
 
 
 class FireOptions(TypedDict, total=False):
@@ -95,9 +99,9 @@ def bills(store: Store, keys: Sequence[str]) -> tuple[Bill, ...]:
     return store.read("bill", read)
 
 
-def end_pauses(store: Store, keys: Sequence[str]) -> tuple[Bill, ...]:
+def end_pauses(store: Store, keys: Sequence[str], *, who: str | None = None) -> tuple[Bill, ...]:
     """Resume those of `keys` whose pause has come to its end by now, by the rules of `resume`."""
-    return _each(store, keys, _resuming(None, catch_up=False, only_ended=True))
+    return _each(store, keys, _resuming(who, catch_up=False, only_ended=True))
 
 
 def reset(store: Store, keys: Sequence[str], *, who: str | None = None) -> tuple[Bill, ...]:
@@ -201,18 +205,6 @@ def _each(store: Store, keys: Sequence[str], move: Move) -> tuple[Bill, ...]:
     for ids in chunks(sorted(found.values())):
         done += move_triggers(store, ids, move)
     return tuple(done)
-
-
-def move_triggers(store: Store, ids: Sequence[int], move: Move) -> list[Bill]:
-    """Do `move` to these triggers in one transaction; their definitions are compiled before it."""
-    before = store.read("read", lambda tx: trigger_rows.read_triggers(tx, ids))
-    known = {(row.id, row.spec): Stored.of(row) for row in before.values()}
-
-    def work(tx: Tx) -> list[Bill]:
-        rows = [row for _, row in sorted(trigger_rows.lock_triggers(tx, ids).items()) if row.state != RETIRED]
-        return move(tx, Turns(tx, known), rows)
-
-    return store.transaction("control", work)
 
 
 def _resuming(who: str | None, *, catch_up: bool, only_ended: bool) -> Move:

@@ -1,15 +1,15 @@
 """Pausing and resuming all of a group: the group's row first, then its triggers, chunk by chunk."""
 
+from collections.abc import Sequence
 from typing import Unpack
 
-from .control import PauseOptions, move_triggers
 from .store import definition_rows, trigger_rows, waiting_rows
 from .store.database import Store
 from .store.definition_rows import GroupPause
 from .store.trigger_rows import TriggerRow
 from .store.tx import Tx
 from .stored import PAUSED
-from .turns import CHUNK, Bill, Turns, bill_of, chunks
+from .turns import CHUNK, Bill, PauseOptions, Turns, bill_of, chunks, move_triggers
 
 
 def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tuple[Bill, ...]:
@@ -77,8 +77,8 @@ def resume_group(
     return tuple(done)
 
 
-def end_group_pauses(store: Store, groups: list[str]) -> None:
+def end_group_pauses(store: Store, groups: Sequence[str], *, who: str | None = None) -> None:
     """Resume those of `groups` whose pause has come to its end by now."""
     for group in groups:
         if group in store.read("ended pauses", trigger_rows.ended_group_pauses):
-            resume_group(store, group)
+            resume_group(store, group, who=who)

@@ -1,11 +1,12 @@
 """How a locked trigger is stopped or goes on: what it owes becomes one skipped row, and its clock moves past it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from .firing import NewFiring
 from .store import trigger_rows, waiting_rows
+from .store.database import Store
 from .store.firing_rows import insert_firings
 from .store.trigger_rows import DONE, RETIRED, WAITING, ClockChange, TriggerRow
 from .store.tx import Tx
@@ -15,6 +16,14 @@ CHUNK = 500
 """So many triggers are moved in one transaction; more are moved in several."""
 
 T = TypeVar("T")
+
+
+class PauseOptions(TypedDict, total=False):
+    """Why, by whom, and until which instant (µs) a pause is; the end is kept by any node that lives then."""
+
+    reason: str | None
+    who: str | None
+    until: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,21 @@ class Turns:
     def _tell(self, row: TriggerRow, slot: int | None) -> None:
         self._next_of[row.id] = slot
         self._job_ids.add(row.job_id)
+
+
+Move = Callable[[Tx, Turns, list[TriggerRow]], list[Bill]]
+
+
+def move_triggers(store: Store, ids: Sequence[int], move: Move) -> list[Bill]:
+    """Do `move` to these triggers in one transaction; their definitions are compiled before it."""
+    before = store.read("read", lambda tx: trigger_rows.read_triggers(tx, ids))
+    known = {(row.id, row.spec): Stored.of(row) for row in before.values()}
+
+    def work(tx: Tx) -> list[Bill]:
+        rows = [row for _, row in sorted(trigger_rows.lock_triggers(tx, ids).items()) if row.state != RETIRED]
+        return move(tx, Turns(tx, known), rows)
+
+    return store.transaction("control", work)
 
 
 def bill_of(row: TriggerRow, stored: Stored, *, now: int, held: int) -> Bill:

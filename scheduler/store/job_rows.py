@@ -1,6 +1,5 @@
 """Job rows: what YAML or code declared, what a node found when it loaded the function, and what follows for its triggers."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -178,12 +177,6 @@ def make_job_permits(tx: Tx, job_ids: Sequence[int]) -> None:
 def write_loaded(tx: Tx, job_id: int, loaded: str) -> None:
     """Remember what the code of a (locked) job says; nodes that know the job read it again."""
     tx.run("UPDATE qsched_jobs SET loaded = ?, updated_at = ? WHERE id = ?", loaded, tx.now(), job_id)
-
-
-def loaded_policies(row: JobRow) -> dict[str, Any]:
-    """What the decorator said, as a mapping; empty when no node has loaded the function yet."""
-    found = json.loads(row.loaded) if row.loaded else {}
-    return found if isinstance(found, dict) else {}
 
 
 def _chunks(values: Sequence[Any], size: int = 500) -> list[Sequence[Any]]:

@@ -1,0 +1,40 @@
+"""A job row completed by the first node that loads the job's code, so that others can act without the code."""
+
+from ..triggers.job import canonical
+from .effective import overlap_of
+from .jobs import declaration_of
+from .loaded_job import LoadedJob
+from .store import definition_rows, job_rows
+from .store.database import Store
+from .store.tx import Tx
+
+
+def publish_loaded(store: Store, name: str, job: LoadedJob) -> bool:
+    """Say in the job's row what its decorator says, and give its triggers the overlap that follows.
+
+    Written only where it differs; answers whether it was. YAML's policies are no part of it: they may change alone.
+    """
+    declared = None if job.function is None else declaration_of(job.function)
+    if declared is None:
+        return False
+    said = declared.policies.to_spec()
+    if declared.data:
+        said["data"] = dict(declared.data)
+    text = canonical(said)
+    if _is_said(store.read("loaded job", lambda tx: job_rows.read_jobs(tx, [name])).get(name), text):
+        return False
+
+    def write(tx: Tx) -> bool:
+        row = job_rows.read_jobs(tx, [name], lock=True).get(name)
+        if row is None or _is_said(row, text):
+            return False
+        job_rows.write_loaded(tx, row.id, text)
+        defaults, _ = definition_rows.read_defaults(tx)
+        job_rows.set_overlap(tx, {row.id: overlap_of(row.spec, text, defaults)})
+        return True
+
+    return store.transaction("publish job", write)
+
+
+def _is_said(row: job_rows.JobRow | None, text: str) -> bool:
+    return row is None or (row.loaded or "{}") == text
