@@ -297,9 +297,10 @@ def _run(due: Due, slot: int, now: int, *, decision: str | None = None, serial: 
 
 def _on_time(due: Due, now: int, capacity: int) -> list[Row]:
     """Nothing misfired and the job may start: one run per slot, or what overlap leaves of several at once."""
+    if due.overlap == "allow":  # the common case, and it needs no count
+        last = now if due.run_at == due.next_fire_at else _come(due, now).last
+        return [_run(due, slot, now) for slot in _first(due, last, capacity)]
     span = _come(due, now)
-    if due.overlap == "allow":
-        return [_run(due, slot, now) for slot in _first(due, span, capacity)]
     if span.count == 1:
         return [_run(due, span.first, now)]
     if due.overlap == "skip":
@@ -310,19 +311,19 @@ def _on_time(due: Due, now: int, capacity: int) -> list[Row]:
         text = f"skipped {counted(rest.count)}: the job was running"
         return [_run(due, span.first, now), _overlapped(due, rest, now, text)]
     if due.rule.policy == FIRE_ALL:
-        return [_run(due, slot, now, serial=True) for slot in _first(due, span, due.rule.limit)]
+        return [_run(due, slot, now, serial=True) for slot in _first(due, span.last, due.rule.limit)]
     before = _latest(due, span.last - 1)
     earlier = _Span(span.first, before, _count(due, span.first, before))
     text = f"coalesced {counted(earlier.count)} into the last: the job was running"
     return [_overlapped(due, earlier, now, text), _run(due, span.last, now)]
 
 
-def _first(due: Due, span: _Span, most: int) -> list[int]:
-    """The first slots of `span`, at most `most` of them and no more than may still run."""
+def _first(due: Due, last: int, most: int) -> list[int]:
+    """The first undecided slots ≤ `last`, at most `most` of them and no more than may still run."""
     most = min(most, _fires_left(due))
     slots: list[int] = []
-    slot: int | None = span.first
-    while slot is not None and slot <= span.last and len(slots) < most:
+    slot: int | None = due.next_fire_at
+    while slot is not None and slot <= last and len(slots) < most:
         slots.append(slot)
         slot = due.schedule.slot_after(slot)
     return slots
