@@ -39,6 +39,7 @@ class Settings:
 
     def reading(self) -> "Store":
         """The store, opened so that nothing can be written; there must be one."""
+        self.zone()  # a mistyped zone is said before anything else happens
         from ..scheduler.store.schema import open_store
 
         return open_store(self.store, cluster=self.cluster, create=False, read_only=True)
@@ -54,7 +55,9 @@ class Settings:
         if self.yes:
             return
         if not sys.stdin or not sys.stdin.isatty():
-            raise CommandError(f"{question} nobody can answer here", code=REFUSED, hint="add -y to say yes")
+            raise CommandError(
+                f"nobody is here to answer: {question}", code=REFUSED, hint="add -y to say yes"
+            )
         if not click.confirm(question, err=True):
             raise CommandError("nothing was done", code=REFUSED)
 

@@ -111,8 +111,8 @@ def _compiled(item: Item) -> tuple[TriggerDefinition, Schedule]:
     try:
         definition = TriggerDefinition.from_spec(*split_key(item["name"]), item["definition"])
         return definition, definition.compile()
-    except TriggerError as error:
-        raise CommandError(f"trigger {item['name']!r}: {error}", code=FAILED) from error
+    except (TriggerError, TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise CommandError(f"trigger {item['name']!r} cannot be read: {error}", code=FAILED) from error
 
 
 def _slots(item: Item, schedule: Schedule, start: int | None, count: int, now: int) -> list[int]:

@@ -9,8 +9,11 @@ Item = dict[str, Any]
 
 
 def instant(value: int | None) -> str | None:
-    """The instant in RFC 3339, UTC."""
-    return None if value is None else rfc3339(value)
+    """The instant in RFC 3339, UTC; None for one beyond all calendars, which only a broken row holds."""
+    try:
+        return None if value is None else rfc3339(value)
+    except OverflowError:
+        return None
 
 
 def seconds(value: int | None) -> float | None:

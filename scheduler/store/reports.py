@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...triggers.instant import DAY
-from ...triggers.trigger import schedule_text, split_key, trigger_key
+from ...triggers.trigger_text import schedule_text, split_key, trigger_key
 from .database import Store
 from .report_items import Item, instant, readable, seconds
 from .tx import Tx
@@ -79,19 +79,17 @@ def trigger_item(row: Any) -> Item:
     own_pause, group_pause = row[9:13], row[13:17]
     job, next_at, last_at, fires, misfires = row[17:22]
     spec = readable(text)
-    schedule = spec.get("schedule") if spec else None
-    if not isinstance(schedule, dict):
-        schedule = None
-        if state == "waiting":  # no node has met it yet; what it will find is known already
-            state, kind, error = "error", "poison", "the stored definition cannot be read: apply it again"
+    schedule = _schedule(spec)
+    if schedule is None and state == "waiting":  # no node has met it yet; what it will find is known already
+        state, kind, error = "error", "poison", "the stored definition cannot be read: apply it again"
     paused = _paused(own_pause, "trigger") or _paused(group_pause, "group")
     may_fire = state == "waiting" and paused is None
     return {
         "name": trigger_key(group, name),
         "group": group,
-        "job": job if job is not None else (spec or {}).get("job"),
-        "schedule": None if schedule is None else schedule_text(schedule),
-        "time_zone": (spec or {}).get("time_zone", "UTC"),
+        "job": job,
+        "schedule": schedule,
+        "time_zone": str((spec or {}).get("time_zone", "UTC")),
         "namespace": namespace,
         "state": state,
         "paused": paused,
@@ -105,6 +103,17 @@ def trigger_item(row: Any) -> Item:
         "error_kind": kind,
         "error_at": instant(error_at),
     }
+
+
+def _schedule(spec: Item | None) -> str | None:
+    """The schedule of a stored definition in a few words; None where that cannot be read."""
+    found = (spec or {}).get("schedule")
+    if not isinstance(found, dict):
+        return None
+    try:
+        return schedule_text(found)
+    except (OverflowError, ValueError):  # instants beyond all calendars
+        return None
 
 
 def _paused(columns: Any, scope: str) -> Item | None:

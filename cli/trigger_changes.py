@@ -1,0 +1,170 @@
+"""`qsched triggers pause|resume|fire|reset|delete`: what people do to triggers, with its price said first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .declared import counted
+from .exits import USAGE, CommandError
+from .render import answer, say, show_document
+from .settings import Settings, whoami
+from .times import SinceType, when
+from .tree import command
+
+if TYPE_CHECKING:
+    from ..scheduler.turns import Bill
+
+_keys = click.argument("triggers", nargs=-1, required=True, metavar="TRIGGER...")
+
+
+@command("pause")
+@_keys
+@click.option("--reason", metavar="TEXT", help="Why, for whoever finds it paused.")
+@click.option("--until", type=SinceType(), help="When the pause ends by itself: in 2h, or an instant.")
+@click.pass_obj
+def pause(
+    settings: Settings, triggers: Sequence[str], reason: str | None, until: tuple[str, int] | None
+) -> None:
+    """Pause triggers. When this returns, nothing of them starts; slots that pass are recorded as skipped."""
+    from ..scheduler.control import pause as pause_triggers
+    from ..scheduler.store.reports import database_now
+
+    store = settings.writing()
+    end = None
+    if until is not None:
+        end = until[1] + (database_now(store) if until[0] == "duration" else 0)
+    pause_triggers(store, triggers, reason=reason, who=whoami(), until=end)
+    _done(settings, "paused", triggers)
+
+
+@command("resume")
+@_keys
+@click.option(
+    "--catch-up", is_flag=True, help="Leave the slots that passed to each trigger's misfire policy."
+)
+@click.pass_obj
+def resume(settings: Settings, triggers: Sequence[str], catch_up: bool) -> None:
+    """Let paused triggers go on from now. Slots that passed are recorded as skipped and do not run.
+
+    With --catch-up they are decided by the misfire policy, after being shown and agreed to.
+    """
+    from ..scheduler.control import bills
+    from ..scheduler.control import resume as resume_triggers
+
+    store = settings.writing()
+    if catch_up:
+        owed = [bill for bill in bills(store, triggers) if bill.slots or bill.held]
+        for bill in owed:
+            say(told(settings, bill))
+        if owed:
+            settings.confirm("Leave them to the misfire policy, which may run some now?")
+    for bill in resume_triggers(store, triggers, who=whoami(), catch_up=catch_up):
+        if not catch_up and (bill.slots or bill.held):
+            say(f"{told(settings, bill)}: skipped")
+    _done(settings, "resumed", triggers)
+
+
+@command("fire")
+@click.argument("trigger")
+@click.option("--data", metavar="JSON", help='Over the trigger\'s own data, as in \'{"day": "2026-12-24"}\'.')
+@click.option("--request-key", metavar="KEY", help="Given again, it starts nothing new.")
+@click.option("--force", is_flag=True, help="Although it is paused, in error or retired.")
+@click.pass_obj
+def fire(settings: Settings, trigger: str, data: str | None, request_key: str | None, force: bool) -> None:
+    """Start a trigger's job now, beside its schedule, which stays as it is. Prints the firing's id."""
+    from ..scheduler.control import fire as fire_trigger
+    from ..scheduler.errors import Refused
+
+    said = _data(data)
+    store = settings.writing()
+    options: dict[str, Any] = {"data": said, "who": whoami(), "request_key": request_key}
+    try:
+        firing = fire_trigger(store, trigger, force=force, **options)
+    except Refused as refused:
+        if not (settings.yes or can_ask()):
+            raise
+        settings.confirm(f"{refused}. Fire it all the same?")
+        firing = fire_trigger(store, trigger, force=True, **options)
+    if settings.output in ("json", "yaml"):
+        show_document(settings.output, "FiringList", [{"id": firing, "trigger": trigger}])
+    else:
+        answer(str(firing))
+
+
+def can_ask() -> bool:
+    """Whether somebody is there to answer."""
+    import sys
+
+    return bool(sys.stdin) and sys.stdin.isatty()
+
+
+@command("reset")
+@_keys
+@click.pass_obj
+def reset(settings: Settings, triggers: Sequence[str]) -> None:
+    """Clear the error of triggers and start their schedules anew from now; what passed is recorded as skipped."""
+    from ..scheduler.control import reset as reset_triggers
+
+    for bill in reset_triggers(settings.writing(), triggers, who=whoami()):
+        if bill.slots:
+            say(f"{told(settings, bill)}: skipped")
+    _done(settings, "reset", triggers)
+
+
+@command("delete")
+@_keys
+@click.pass_obj
+def delete(settings: Settings, triggers: Sequence[str]) -> None:
+    """Retire triggers: they fire no more, what waits of them is cancelled, what runs ends; their history is kept."""
+    from ..scheduler.control import bills
+    from ..scheduler.control import delete as delete_triggers
+
+    store = settings.writing()
+    bills(store, triggers)  # an unknown key is said before the question
+    settings.confirm(f"Delete {_named(triggers)}? An apply of a file that declares it brings it back.")
+    delete_triggers(store, triggers, who=whoami())
+    _done(settings, "deleted", triggers)
+
+
+def told(settings: Settings, bill: Bill) -> str:
+    """`partner-feed: 78 slots passed, Sat 12 Dec 08:00:00 to …`."""
+    zone = settings.zone()
+    said = [f"{bill.key}:"]
+    if bill.slots and bill.first is not None and bill.last is not None:
+        first, last = when(bill.first, zone, bill.last), when(bill.last, zone, bill.last)
+        said.append(
+            f"{counted(bill.slots, 'slot')} passed, {first}" + (f" to {last}" if last != first else "")
+        )
+    if bill.held:
+        said.append(f"{'and ' if bill.slots else ''}{counted(bill.held, 'firing')} of earlier slots waiting")
+    return " ".join(said)
+
+
+def _done(settings: Settings, verb: str, triggers: Sequence[str]) -> None:
+    if settings.output in ("json", "yaml"):
+        show_document(settings.output, "TriggerList", [{"name": key, "done": verb} for key in triggers])
+        return
+    for key in triggers:
+        answer(key if settings.output == "name" else f"{key} {verb}")
+
+
+def _named(triggers: Sequence[str]) -> str:
+    return triggers[0] if len(triggers) == 1 else f"{len(triggers)} triggers ({', '.join(triggers[:5])}, …)"
+
+
+def _data(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise CommandError(
+            f"--data is not JSON ({error})", code=USAGE, hint='write \'{"key": "value"}\''
+        ) from error
+    if not isinstance(value, dict):
+        raise CommandError("--data must be a JSON object", code=USAGE, hint='write \'{"key": "value"}\'')
+    return value
