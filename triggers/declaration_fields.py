@@ -343,4 +343,4 @@ def _json(value: Any, at: tuple[PathPart, ...], wrongs: list[Wrong]) -> Any:
 
 def _split(error: TriggerError) -> tuple[str, str]:
     message, _, hint = str(error).partition(": ")
-    return message, hint
+    return message, hint or "write it as in 30s, 5m or 1h30m"

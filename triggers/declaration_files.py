@@ -11,7 +11,7 @@ from typing import Any
 from .declaration_keys import ClusterKeys, DefaultsKeys, FileKeys
 from .declaration_merge import merged, retry_policy
 from .declaration_problem import ERROR, Problem
-from .declaration_shape import read_shape
+from .declaration_shape import not_a_mapping, read_shape
 from .yaml_scalars import is_null
 from .yaml_syntax import read_document
 from .yaml_tree import Document, Mapped, is_mapped
@@ -50,9 +50,7 @@ class Source:
         section = tree[name]
         if is_mapped(section):
             return section
-        hint = "write `name: {…}` for each" if isinstance(section, list) else "write `name: …` below it"
-        problem = f"`{name}` must map names to {name}"
-        self.document.problems.append(self.document.at_path((name,), "E010", problem, hint=hint))
+        self.document.problems.append(not_a_mapping(section, self.document, (name,)))
         return None
 
 

@@ -82,7 +82,7 @@ class Jobs:
 
     def _kind(self, said: Mapping[str, Any], source: Source, path: Path) -> str | None:
         raw = raw_at(source, path)
-        kinds = [kind for kind in KINDS if kind in raw]
+        kinds = [kind for kind in raw if kind in KINDS]
         if len(kinds) > 1:
             wrong = Wrong(
                 "E021", f"both `{kinds[0]}` and `{kinds[1]}` are given", "keep one", (kinds[1],), True

@@ -11,14 +11,15 @@ from .declaration_jobs import Jobs, complain, raw_at
 from .declaration_keys import POLICIES_OF_JOBS
 from .declaration_triggers import Declared
 from .duration import format_duration
-from .instant import MINUTE, SECOND, rfc3339
+from .instant import HOUR, MINUTE, SECOND, rfc3339
 from .retry import MARGIN, RetryPolicy
 from .schedule import Bounded, Schedule
 from .yaml_scalars import OLD_BOOLEANS, Plain
 from .yaml_tree import Path
 
-_SAMPLE = 16
-"""So many slots from now on are looked at for the shortest gap."""
+_SAMPLE, _LEAST_SAMPLE = 24, 4
+_DAY_AND_MORE = 25 * HOUR
+"""The shortest gap is looked for in the slots of a day from now on, or in a few where a day has fewer."""
 _LEAST_GAP = {"cron": MINUTE, "quartz": SECOND}
 
 
@@ -88,6 +89,8 @@ class Lint:
         slots: list[int] = []
         slot = schedule.slot_after(self.now)
         while slot is not None and len(slots) < _SAMPLE:
+            if len(slots) >= _LEAST_SAMPLE and slot - slots[0] > _DAY_AND_MORE:
+                break
             slots.append(slot)
             slot = schedule.slot_after(slot)
         return min((later - sooner for sooner, later in pairwise(slots)), default=None)

@@ -18,6 +18,7 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     "multiplier": ("delays", "preset"),
 }
 """A way of waiting that is said puts away what the weaker side says of the other ways."""
+_HINT = "write it as in {max_retries: 3, delay: 2s, multiplier: 2}"
 _KEY = re.compile(r"retry\.(\w+)")
 
 
@@ -59,7 +60,7 @@ def retry_policy(
         message, _, hint = str(error).partition(": ")
         named = _KEY.match(message)
         at = (*path, "retry", named[1]) if named else (*path, "retry")
-        document.problems.append(document.at_path(at, "E033", message, hint=hint))
+        document.problems.append(document.at_path(at, "E033", message, hint=hint or _HINT))
         return None, False
 
 

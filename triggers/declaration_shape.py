@@ -19,13 +19,14 @@ from .declaration_keys import (
     RetryKeys,
     TriggerKeys,
 )
+from .declaration_problem import Problem
 from .yaml_scalars import is_null
 from .yaml_tree import Document, Path, is_mapped
 
 _PLACES: Mapping[str, Any] = {
-    "triggers": TriggerKeys,
-    "jobs": JobKeys,
     "defaults": DefaultsKeys,
+    "jobs": JobKeys,
+    "triggers": TriggerKeys,
     "cluster": ClusterKeys,
     "retry": RetryKeys,
     "misfire": MisfireKeys,
@@ -52,7 +53,7 @@ def adapter(keys: Any) -> TypeAdapter[dict[str, Any]]:
 def read_shape(keys: Any, raw: object, document: Document, path: Path) -> dict[str, Any]:
     """What `raw` says, by key; whatever is wrong becomes a problem of the document and is left out."""
     if not is_mapped(raw):
-        document.problems.append(_not_a_mapping(raw, document, path))
+        document.problems.append(not_a_mapping(raw, document, path))
         return {}
     reader = adapter(keys)
     try:
@@ -69,7 +70,8 @@ def read_shape(keys: Any, raw: object, document: Document, path: Path) -> dict[s
     return reader.validate_python({key: value for key, value in raw.items() if key not in bad})
 
 
-def _not_a_mapping(raw: object, document: Document, path: Path) -> Any:
+def not_a_mapping(raw: object, document: Document, path: Path) -> Problem:
+    """What to say where keys are expected and something else stands."""
     name = str(path[-1]) if path else "a declaration"
     if is_null(raw):
         return document.at_path(

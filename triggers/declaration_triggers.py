@@ -107,7 +107,7 @@ class Triggers:
     ) -> TriggerDefinition:
         """The definition; with problems noted where its parts do not fit together."""
         source, path = place
-        zoned = {
+        zoned: dict[str, Any] = {
             key: source.defaults[key] for key in ("time_zone", "dst", "misfire") if key in source.defaults
         }
         full = merged(zoned, said)
@@ -177,11 +177,7 @@ class Triggers:
         job: str | None = said.get("job")
         if job is None:
             return None
-        if (
-            job not in self.jobs.known
-            and is_target(job)
-            and self.jobs.places.get(job, ("", ("",)))[1][0] != "jobs"
-        ):
+        if is_target(job) and self.jobs.places.get(job, ("", ("",)))[1][0] != "jobs":
             self.jobs.from_target(job, source, path)
         return job if self.jobs.refer(job, source, path) else None
 

@@ -14,7 +14,7 @@ from .declaration_problem import ERROR, WARNING, PathPart, Problem
 from .yaml_scalars import Plain
 
 PLAIN, QUOTED, NESTED = "plain", "quoted", "nested"
-MOST_ALIASED = 1_000_000
+MOST_ALIASED = 200_000
 """How many nodes aliases may stand for in one file, so that a small text cannot grow without end."""
 DEEPEST = 64
 
