@@ -32,10 +32,14 @@ class Loop:
         """Run the next step now."""
         self._woken.set()
 
-    def stop(self, timeout: float | None = None) -> bool:
-        """End after the current step; answers whether the thread has ended."""
+    def end(self) -> None:
+        """End after the current step, without waiting for it."""
         self._stopping = True
         self._woken.set()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End after the current step; answers whether the thread has ended."""
+        self.end()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
             return not self._thread.is_alive()

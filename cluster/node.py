@@ -229,8 +229,10 @@ class Node:
         code = drain.exit_code()
         if not parts.hand.empty.is_set() and not self.settings.embedded:
             drain.abandon()  # does not return
-        self._say(services, STOPPED if parts.hand.empty.is_set() else DRAINING)
+        ended = parts.hand.empty.is_set()
         services.stop()
+        if ended:  # otherwise a thread still runs, and what it runs is not ours to call stopped
+            self._say(services, STOPPED)
         log.info("node.stop name=%s handed_over=%s", parts.who.name, drain.handed_over)
         return code
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.context import RunRequest
-from ..scheduler.control import resume, resume_group
+from ..scheduler.control import end_pauses
 from ..scheduler.definitions import Definitions, KnownJob
 from ..scheduler.errors import SchedulerError
+from ..scheduler.groups import end_group_pauses
 from ..scheduler.hand import Hand
 from ..scheduler.identity import Identity
 from ..scheduler.loaded_job import LoadedJob
@@ -83,8 +84,11 @@ class Services:
         self._loops["planner"].stop(self.settings.lease / 2_000_000)
 
     def stop(self) -> None:
-        """End the loops, the check-in last."""
+        """End the loops, the check-in last: the node is seen to live until everything else has ended."""
         self.parts.stopping.set()
+        for loop in self._loops.values():
+            if loop is not self._loops["check_in"]:
+                loop.end()
         self.settler.wake()
         for name in ("upkeep", "listener", "settler", "check_in"):
             if name in self._loops:
@@ -123,10 +127,10 @@ class Services:
             announce(self.parts.store)
 
     def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
-        for group in groups:
-            resume_group(self.parts.store, group, who="qsched: pause ended")
+        if groups:
+            end_group_pauses(self.parts.store, list(groups))
         if keys:
-            resume(self.parts.store, list(keys), who="qsched: pause ended")
+            end_pauses(self.parts.store, list(keys))
         self._wake()
 
     def _telling(self) -> Telling:

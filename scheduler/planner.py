@@ -12,7 +12,8 @@ from .loaded_job import LoadedJob
 from .parts import Parts
 from .store.take_rows import Look, Wanted, lock_clocks, lock_firings, look, taken_rows
 from .store.tx import Tx
-from .take import Fenced, Order, Take, Taken
+from .take import Take
+from .taken import Fenced, Order, Taken
 
 ON_TIME = SECOND
 """What became due less than this ago is on time: a backlog may not have all of the capacity."""

@@ -4,82 +4,32 @@ Locks: own node row, then trigger clocks, permits, firings, each in index order 
 rows are compared and set forward before the ledger's rows go in, so a loser never touches the unique key.
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..triggers.decide import Decision, Due, Row, decide, wants_cancel
-from ..triggers.instant import rfc3339
-from .context import RunRequest
 from .definitions import CompiledTrigger, Definitions, KnownJob, Poison
 from .errors import SchedulerError
-from .firing import DUE, RUNNING, SKIPPED, NewFiring, permit_key, precedence, serial_key
+from .firing import DUE, RUNNING, SKIPPED, NewFiring, permit_key, serial_key
 from .identity import Identity
 from .loaded_job import LoadedJob
 from .store import node_rows, take_rows
 from .store.error_rows import set_error
 from .store.finish import supersede_retries
 from .store.firing_rows import insert_firings
-from .store.take_rows import DueClock, DueFiring, Wanted
+from .store.take_rows import DueClock, DueFiring
 from .store.tx import Tx
+from .taken import Fenced, Misfired, Order, Starting, Taken, request_again
 
 MAX_RECOVERIES = 3
 
 
-_NO_DATA: Mapping[str, Any] = {}
+class _Case(NamedTuple):
+    """One due trigger under decision."""
 
-
-class Fenced(SchedulerError):
-    """This incarnation may not write any more."""
-
-
-@dataclass(slots=True)
-class Order:
-    """What to take."""
-
-    clocks: Wanted
-    firings: Wanted
-    capacity: int
-    take_no: int
-    startless: bool = False
-    """Only decide what starts nothing: the node is full."""
-    clocks_on_time: Wanted | None = None
-    """The part of the capacity that serves what is on time, when there is a backlog."""
-
-
-class Misfired(NamedTuple):
-    """A misfire that was decided, for the log."""
-
-    trigger: str
-    scheduled_at: int
-    late: int
-    cause: str | None
-    policy: str | None
-    decision: str | None
-
-
-@dataclass(slots=True)
-class Taken:
-    """What a take did; nothing of it counts before the commit."""
-
-    now: int = 0
-    requests: list[RunRequest] = field(default_factory=list)
-    decided: list[int] = field(default_factory=list)
-    misfired: list[Misfired] = field(default_factory=list)
-    undecidable: dict[int, str] = field(default_factory=dict)
-    poisoned: dict[int, str] = field(default_factory=dict)
-    to_load: set[int] = field(default_factory=set)
-    left: int = 0
-    """Due rows that were seen and left: no capacity, not loaded, busy."""
-
-
-class _Starting(NamedTuple):
-    """A new firing that runs here, once its row has an id."""
-
-    firing: NewFiring
-    job: LoadedJob
+    clock: DueClock
     trigger: CompiledTrigger
+    job: KnownJob
+    loaded: LoadedJob
 
 
 class Take:
@@ -97,7 +47,7 @@ class Take:
         self._busy_jobs: set[int] = set()
         self._covered: dict[int, bool] = {}
         self._inserts: list[NewFiring] = []
-        self._starting: dict[int, _Starting] = {}
+        self._starting: dict[int, Starting] = {}
         self._clocks: list[tuple[Any, ...]] = []
         self._started: list[tuple[Any, ...]] = []
         self._holding: list[tuple[str, int, int]] = []
@@ -173,7 +123,7 @@ class Take:
             taken.left += 1
             return
         try:
-            self._apply(clock, compiled, job, loaded)
+            self._apply(_Case(clock, compiled, job, loaded))
         except Exception as error:
             taken.undecidable[clock.id] = f"{type(error).__name__}: {error}"
 
@@ -183,7 +133,8 @@ class Take:
         else:
             self.taken.undecidable[clock.id] = str(error)
 
-    def _apply(self, clock: DueClock, compiled: CompiledTrigger, job: KnownJob, loaded: LoadedJob) -> None:
+    def _apply(self, case: _Case) -> None:
+        clock, compiled, job = case.clock, case.trigger, case.job
         if clock.next_fire_at is None:
             raise Poison("it waits without a next fire time")
         overlap = job.policies.overlap or "allow"
@@ -209,61 +160,59 @@ class Take:
                 self._cancelling.add(job.id)
             self.taken.left += 1
             return
-        self._record(clock, compiled, (job, loaded), decision)
+        self._record(case, decision)
 
-    def _record(
-        self, clock: DueClock, compiled: CompiledTrigger, job: tuple[KnownJob, LoadedJob], decision: Decision
-    ) -> None:
+    def _record(self, case: _Case, decision: Decision) -> None:
         """Turn a decision into ledger rows and the clock's next state."""
-        rows = [self._new_firing(clock, compiled, job[0], row, decision) for row in decision.rows]
-        serial = any(row.serial for row in decision.rows)
-        if serial and rows[-1].permit_key == serial_key(compiled.id):
-            take_rows.make_permits(self._tx, {serial_key(compiled.id)})
-            self._permits |= take_rows.lock_permits(self._tx, {serial_key(compiled.id)})
-        for row, firing in zip(decision.rows, rows, strict=True):
-            self._inserts.append(self._placed(row, firing, compiled, job[1]))
+        clock = case.clock
+        key = self._permit_of(case, decision)
+        for row in decision.rows:
+            place = self._place(row, key)
+            firing = self._new_firing(case, decision, row, place, key)
+            if place == RUNNING:
+                self._starting[len(self._inserts)] = Starting(firing, case.loaded, case.trigger)
+            self._inserts.append(firing)
         if clock.retrying:
-            supersede_retries(
-                self._tx, compiled.id, decision.rows[-1].scheduled_at if decision.rows else decision.watermark
-            )
+            last = decision.rows[-1].scheduled_at if decision.rows else decision.watermark
+            supersede_retries(self._tx, clock.id, last)
         self._clocks.append(self._advanced(clock, decision))
         if decision.done:
             self._finished_triggers.append(clock.id)
         self.taken.decided.append(clock.id)
 
-    def _placed(self, row: Row, firing: NewFiring, compiled: CompiledTrigger, loaded: LoadedJob) -> NewFiring:
-        """A row that runs: running here, or (the rest of a serial backlog) due until its permit is free."""
+    def _permit_of(self, case: _Case, decision: Decision) -> str | None:
+        """The permit that what runs of this decision needs: the no-overlap job's, or the serial backlog's own."""
+        if (case.job.policies.overlap or "allow") != "allow":
+            return permit_key(case.job.id)
+        if not any(row.serial for row in decision.rows):
+            return None
+        key = serial_key(case.trigger.id)
+        take_rows.make_permits(self._tx, {key})
+        self._permits |= take_rows.lock_permits(self._tx, {key})
+        return key
+
+    def _place(self, row: Row, key: str | None) -> str:
+        """The state a row is born in: running here, or (the rest of a serial backlog) due until its permit is free."""
         if not row.runs:
-            return firing
-        key = firing.permit_key
+            return SKIPPED
         if self._left < 1 or (key is not None and not self._permit_free(key)):
-            return firing._replace(state=DUE)
+            return DUE
         self._left -= 1
         if key is not None:
             self._occupied.add(key)
-        now = self._tx.now()
-        firing = firing._replace(
-            fence=1,
-            take_no=self._order.take_no,
-            incarnation=self._who.incarnation,
-            started_at=now,
-            first_started_at=now,
-        )
-        self._starting[len(self._inserts)] = _Starting(firing, loaded, compiled)
-        return firing
+        return RUNNING
 
     def _new_firing(
-        self, clock: DueClock, compiled: CompiledTrigger, job: KnownJob, row: Row, decision: Decision
+        self, case: _Case, decision: Decision, row: Row, place: str, key: str | None
     ) -> NewFiring:
-        now, policies = self._tx.now(), job.policies
-        key = permit_key(job.id) if (policies.overlap or "allow") != "allow" else None
-        if key is None and row.serial:
-            key = serial_key(compiled.id)
-        cause = self._cause(clock, row)
+        compiled, job = case.trigger, case.job
+        now, policies, here = self._tx.now(), job.policies, place == RUNNING
+        cause = self._cause(case.clock, row)
         if row.policy is not None:
             self.taken.misfired.append(
                 Misfired(compiled.key, row.first_scheduled_at, row.late, cause, row.policy, row.decision)
             )
+        # By position where the order is the columns', for this is done once per firing.
         return NewFiring(
             self._tx.cluster,
             compiled.id,
@@ -275,11 +224,16 @@ class Take:
             row.first_scheduled_at,
             row.covers,
             row.reason,
-            RUNNING if row.runs else SKIPPED,
+            place,
             row.scheduled_at,
-            precedence(compiled.definition.priority),
+            case.clock.precedence,
             now,
-            finished_at=None if row.runs else now,
+            1 if here else 0,
+            self._order.take_no if here else None,
+            incarnation=self._who.incarnation if here else None,
+            first_started_at=now if here else None,
+            started_at=now if here else None,
+            finished_at=now if place == SKIPPED else None,
             misfire_cause=cause,
             misfire_policy=row.policy,
             misfire_decision=row.decision,
@@ -362,31 +316,7 @@ class Take:
                 None,
             )
         )
-        self.taken.requests.append(self._request_of(firing, fence, loaded, trigger))
-
-    def _request_of(
-        self, firing: DueFiring, fence: int, loaded: LoadedJob, trigger: CompiledTrigger | None
-    ) -> RunRequest:
-        slot = firing.trigger_id is not None
-        key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}" if slot else firing.request_key
-        now = self._tx.now()
-        return RunRequest(
-            firing_id=firing.id,
-            fence=fence,
-            job=loaded,
-            trigger=firing.trigger_name,
-            scheduled_at=firing.scheduled_at,
-            fired_at=now,
-            node=self._who.name,
-            default_key=f"{self._who.cluster_uuid}/{key}",
-            late=max(0, now - firing.scheduled_at),
-            attempt=firing.attempt,
-            recovering=firing.recoveries > 0,
-            trigger_data=_NO_DATA if trigger is None else trigger.definition.data,
-            fire_data=_NO_DATA if firing.data is None else _mapping(firing.data),
-            timeout=firing.timeout,
-            exclusive=firing.permit_key is not None,
-        )
+        self.taken.requests.append(request_again(firing, loaded, trigger, self._who, now))
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -400,7 +330,7 @@ class Take:
             take_rows.finish_triggers(tx, self._finished_triggers)
         ids = insert_firings(tx, self._inserts)
         for place, starting in self._starting.items():
-            self.taken.requests.append(self._request_for(starting, ids[place]))
+            self.taken.requests.append(starting.request(ids[place], self._who))
             if starting.firing.permit_key is not None:
                 self._holding.append((starting.firing.permit_key, ids[place], 1))
         if take_rows.start_due(tx, self._started) != len(self._started):
@@ -409,29 +339,7 @@ class Take:
         if self._cancelling:
             take_rows.request_cancel(tx, self._cancelling, "overlap")
 
-    def _request_for(self, starting: _Starting, firing_id: int) -> RunRequest:
-        firing, trigger = starting.firing, starting.trigger
-        return RunRequest(
-            firing_id=firing_id,
-            fence=1,
-            job=starting.job,
-            trigger=trigger.key,
-            scheduled_at=firing.scheduled_at,
-            fired_at=firing.noticed_at,
-            node=self._who.name,
-            default_key=f"{self._who.cluster_uuid}/{trigger.key}/{rfc3339(firing.scheduled_at)}",
-            late=firing.noticed_at - firing.scheduled_at,
-            trigger_data=trigger.definition.data,
-            timeout=firing.timeout,
-            exclusive=firing.permit_key is not None,
-        )
-
 
 def _by_place(each: DueClock | DueFiring) -> tuple[int, int, int]:
     run_at = each.next_run_at if isinstance(each, DueClock) else each.run_at
     return run_at, each.precedence, each.id
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    value = json.loads(text)
-    return value if isinstance(value, dict) else _NO_DATA

@@ -34,7 +34,7 @@ class Listener:
         try:
             if self._connection is None:
                 self._connection = self._open()
-            for _ in self._connection.driver_connection.notifies(timeout=1.0, stop_after=1):
+            for _ in self._connection.dbapi_connection.notifies(timeout=1.0, stop_after=1):
                 self._wake()
         except BaseException:
             self.close()
@@ -43,14 +43,14 @@ class Listener:
 
     def _open(self) -> Any:
         connection = self._store.connection()
-        connection.driver_connection.autocommit = True
-        connection.driver_connection.execute(f"LISTEN {_channel(self._store)}")
+        connection.dbapi_connection.autocommit = True
+        connection.dbapi_connection.execute(f"LISTEN {_channel(self._store)}")
         return connection
 
     def close(self) -> None:
         if self._connection is not None:
-            self._connection.invalidate()  # its LISTEN must not go back to the pool
-            self._connection = None
+            connection, self._connection = self._connection, None
+            connection.close()
 
 
 def _channel(store: Store) -> str:

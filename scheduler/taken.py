@@ -1,0 +1,117 @@
+"""What a take is asked for, what it did, and the requests to run that come of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..triggers.instant import rfc3339
+from .context import RunRequest
+from .definitions import CompiledTrigger
+from .errors import SchedulerError
+from .firing import NewFiring
+from .identity import Identity
+from .loaded_job import LoadedJob
+from .store.take_rows import DueFiring, Wanted
+
+_NO_DATA: Mapping[str, Any] = {}
+
+
+class Fenced(SchedulerError):
+    """This incarnation may not write any more."""
+
+
+@dataclass(slots=True)
+class Order:
+    """What to take."""
+
+    clocks: Wanted
+    firings: Wanted
+    capacity: int
+    take_no: int
+    startless: bool = False
+    """Only decide what starts nothing: the node is full."""
+    clocks_on_time: Wanted | None = None
+    """The part of the capacity that serves what is on time, when there is a backlog."""
+
+
+class Misfired(NamedTuple):
+    """A misfire that was decided, for the log."""
+
+    trigger: str
+    scheduled_at: int
+    late: int
+    cause: str | None
+    policy: str | None
+    decision: str | None
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a take did; nothing of it counts before the commit."""
+
+    now: int = 0
+    requests: list[RunRequest] = field(default_factory=list)
+    decided: list[int] = field(default_factory=list)
+    misfired: list[Misfired] = field(default_factory=list)
+    undecidable: dict[int, str] = field(default_factory=dict)
+    poisoned: dict[int, str] = field(default_factory=dict)
+    to_load: set[int] = field(default_factory=set)
+    left: int = 0
+    """Due rows that were seen and left: no capacity, not loaded, busy."""
+
+
+class Starting(NamedTuple):
+    """A new firing that runs here, once its row has an id."""
+
+    firing: NewFiring
+    job: LoadedJob
+    trigger: CompiledTrigger
+
+    def request(self, firing_id: int, who: Identity) -> RunRequest:
+        """The request to run it."""
+        firing, trigger = self.firing, self.trigger
+        return RunRequest(
+            firing_id=firing_id,
+            fence=1,
+            job=self.job,
+            trigger=trigger.key,
+            scheduled_at=firing.scheduled_at,
+            fired_at=firing.noticed_at,
+            node=who.name,
+            default_key=f"{who.cluster_uuid}/{trigger.key}/{rfc3339(firing.scheduled_at)}",
+            late=firing.noticed_at - firing.scheduled_at,
+            trigger_data=trigger.definition.data,
+            timeout=firing.timeout,
+            exclusive=firing.permit_key is not None,
+        )
+
+
+def request_again(
+    firing: DueFiring, job: LoadedJob, trigger: CompiledTrigger | None, who: Identity, now: int
+) -> RunRequest:
+    """The request to run a due firing: a retry, a manual start, a slot that was handed on."""
+    slot = firing.trigger_id is not None
+    key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}" if slot else firing.request_key
+    return RunRequest(
+        firing_id=firing.id,
+        fence=firing.fence + 1,
+        job=job,
+        trigger=firing.trigger_name,
+        scheduled_at=firing.scheduled_at,
+        fired_at=now,
+        node=who.name,
+        default_key=f"{who.cluster_uuid}/{key}",
+        late=max(0, now - firing.scheduled_at),
+        attempt=firing.attempt,
+        recovering=firing.recoveries > 0,
+        trigger_data=_NO_DATA if trigger is None else trigger.definition.data,
+        fire_data=_NO_DATA if firing.data is None else _mapping(firing.data),
+        timeout=firing.timeout,
+        exclusive=firing.permit_key is not None,
+    )
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    value = json.loads(text)
+    return value if isinstance(value, dict) else _NO_DATA
