@@ -17,10 +17,10 @@ from .changes import (
     Seen,
     TriggerChange,
     compare,
-    refuse_mass_prune,
+    mass_prune,
 )
 from .desired import CODE, Declared, Wanted, wanted_of
-from .errors import Conflict, ConstraintHit
+from .errors import Conflict, ConstraintHit, Refused
 from .store import definition_rows, job_rows, trigger_rows
 from .store.database import Store
 from .store.definition_rows import APPLIED, APPLYING, NamespaceRow
@@ -119,7 +119,7 @@ def apply(store: Store, declared: Declared, **options: Unpack[ApplyOptions]) -> 
             return _result(wanted, seen, done, "older")
         changes = compare(wanted, seen, prune=prune)
         if not options.get("allow_mass_prune") and prune != "keep":
-            refuse_mass_prune(wanted, seen, changes)
+            _refuse(mass_prune(wanted, seen, changes))
         if not changes.nothing or _says_new(wanted, seen):
             try:
                 _write(store, _Work(wanted, seen, changes, options), done)
@@ -130,6 +130,12 @@ def apply(store: Store, declared: Declared, **options: Unpack[ApplyOptions]) -> 
     raise Conflict(
         f"namespace {wanted.namespace!r} changes faster than it can be applied", hint="apply again"
     )
+
+
+def _refuse(why: str | None) -> None:
+    if why is not None:
+        hint = "if that is what you want, say --allow-mass-prune"
+        raise Refused(f"{why}; nothing was applied", hint=hint)
 
 
 def look(tx: Tx, wanted: Wanted) -> Seen:

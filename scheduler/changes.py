@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .desired import CODE, Wanted, WantedJob, WantedTrigger, in_code
-from .errors import Conflict, Refused
+from .errors import Conflict
 from .store.definition_rows import NamespaceRow
 from .store.job_rows import ACTIVE, JobHead
 from .store.trigger_rows import ERROR, RETIRED, TriggerHead
@@ -114,21 +114,17 @@ def compare(wanted: Wanted, seen: Seen, *, prune: str) -> Changes:
     )
 
 
-def refuse_mass_prune(wanted: Wanted, seen: Seen, changes: Changes) -> None:
-    """Raises Refused for declarations that say nothing, or that would retire more than half of the namespace."""
-    hint = "if that is what you want, say --allow-mass-prune"
+def mass_prune(wanted: Wanted, seen: Seen, changes: Changes) -> str | None:
+    """Why declarations that say nothing, or that would retire more than half of the namespace, need a flag; else None."""
     if not wanted.triggers and not wanted.jobs:
-        raise Refused(f"namespace {wanted.namespace!r}: nothing is declared; nothing was applied", hint=hint)
+        return f"namespace {wanted.namespace!r}: nothing is declared"
     retired = sum(change.kind == RETIRE for change in changes.triggers)
     active = sum(
         head.namespace == wanted.namespace and head.state != RETIRED for head in seen.triggers.values()
     )
-    if retired * 2 > active:
-        raise Refused(
-            f"namespace {wanted.namespace!r}: {retired} of {active} triggers are no longer declared and would be"
-            " retired; nothing was applied",
-            hint=hint,
-        )
+    if retired * 2 <= active:
+        return None
+    return f"namespace {wanted.namespace!r}: {retired} of {active} triggers are no longer declared and would be retired"
 
 
 def _trigger_change(key: str, wanted: Wanted, seen: Seen) -> TriggerChange | None:

@@ -220,6 +220,16 @@ def ended_group_pauses(tx: Tx) -> list[str]:
     return [row[0] for row in rows]
 
 
+def troubled_ids(tx: Tx, namespace: str) -> list[int]:
+    """The ids of a namespace's triggers that are paused or in error."""
+    rows = tx.run(
+        "SELECT id FROM qsched_triggers WHERE cluster = ? AND namespace = ?"
+        " AND (paused_at IS NOT NULL OR state = ?)",
+        *(tx.cluster, namespace, ERROR),
+    )
+    return [row[0] for row in rows]
+
+
 def read_triggers(tx: Tx, ids: Collection[int]) -> dict[int, TriggerRow]:
     """{id: row} of those that there are."""
     found: dict[int, TriggerRow] = {}
