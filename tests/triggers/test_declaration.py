@@ -127,7 +127,7 @@ jobs:
     overlap: cancel
     timeout: PT1M
     retry: hangfire
-    run_in: process
+    run_in: thread
     run_on: [a, b]
     key: "mail:{x}"
     group: g
@@ -143,7 +143,7 @@ triggers: {a: {every: 5s, job: p}}
         "overlap": "cancel",
         "timeout": MINUTE,
         "retry": RetryPolicy.hangfire().to_spec(),
-        "run_in": "process",
+        "run_in": "thread",
         "run_on": ["a", "b"],
         "key": "mail:{x}",
     }

@@ -45,7 +45,7 @@ DEFAULTS: list[tuple[str, str, Any, str, Any]] = [
     ("max_recoveries: 9", "job.policies.max_recoveries", 9, "max_recoveries: 0", 0),
     ("overlap: queue", "job.policies.overlap", "queue", "overlap: allow", "allow"),
     ("timeout: 5m", "job.policies.timeout", 5 * MINUTE, "timeout: 1m", MINUTE),
-    ("run_in: process", "job.policies.run_in", "process", "run_in: thread", "thread"),
+    ("run_in: async", "job.policies.run_in", "async", "run_in: thread", "thread"),
     ("run_on: [a, b]", "job.policies.run_on", ("a", "b"), "run_on: [c]", ("c",)),
     ("retry: 7", "job.policies.retry.max_retries", 7, "retry: {max_retries: 1}", 1),
     ("retry: {max_retries: 7, delay: 9s}", "job.policies.retry.delay", 9 * SECOND, "retry: {delay: 1s}", SECOND),
@@ -129,13 +129,13 @@ def test_a_default_retry_is_the_jobs_and_leaves_the_trigger_to_it() -> None:
 
 
 def test_inline_jobs_and_named_functions_have_the_defaults_too() -> None:
-    text = "qsched: 1\ndefaults: {timeout: 5m, run_in: process}\ntriggers:\n"
+    text = "qsched: 1\ndefaults: {timeout: 5m, run_in: async}\ntriggers:\n"
     text += "  a: {every: 5s, command: ls}\n  b: {every: 5s, job: 'm:f'}\n  c: {every: 5s, python: 'm:f', timeout: 1m}\n"
     found = {job.name: job.policies.to_spec() for job in load_text(text, now=NOW).jobs}
     assert found == {
         "a": {"timeout": 5 * MINUTE},  # how a command runs is not a choice
-        "m:f": {"timeout": 5 * MINUTE, "run_in": "process"},
-        "c": {"timeout": MINUTE, "run_in": "process"},
+        "m:f": {"timeout": 5 * MINUTE, "run_in": "async"},
+        "c": {"timeout": MINUTE, "run_in": "async"},
     }
 
 
@@ -157,7 +157,7 @@ def test_the_defaults_of_the_cluster_arrive_key_by_key() -> None:
         "overlap": "queue",
         "timeout": "5m",
         "retry": "{max_retries: 3, delay: 2s}",
-        "run_in": "process",
+        "run_in": "async",
         "run_on": "[a]",
     }
     assert set(text) == set(ClusterKeys.__annotations__)
