@@ -1,7 +1,8 @@
-"""`qsched apply` and `qsched plan`: from declaration files to the store, or only what that would change."""
+"""`qsched apply`: from declaration files to the store."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,15 @@ _app = click.option(
 _empty = click.option("--allow-empty", is_flag=True, help="Files without triggers are all right.")
 
 
+def takes_declarations(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of commands that lay declaration files against a store."""
+    for decorate in (_empty, _app, _prune, file_options):
+        function = decorate(function)
+    return function
+
+
 @command("apply")
-@file_options
-@_prune
-@_app
-@_empty
+@takes_declarations
 @click.option("--allow-mass-prune", is_flag=True, help="More than half of the namespace may go.")
 @click.pass_obj
 def apply(
@@ -49,7 +54,9 @@ def apply(
     """
     from ..scheduler.apply import apply as apply_to
 
-    declared = read_files((*paths, *file), known_jobs=known_jobs(settings, how["app"]), **_reading(how))
+    declared = read_files(
+        (*paths, *file), known_jobs=known_jobs(settings, how["app"]), **reading_options(how)
+    )
     if prune == "delete":
         settings.confirm(f"Triggers of {declared.namespace} that left the files are deleted. Go on?")
     store = settings.writing(create=True)
@@ -59,7 +66,8 @@ def apply(
     _show_applied(settings, applied)
 
 
-def _reading(how: dict[str, Any]) -> dict[str, bool]:
+def reading_options(how: dict[str, Any]) -> dict[str, bool]:
+    """What `read_files` is told of a command's options."""
     return {"allow_unset": how["allow_unset"], "allow_empty": how["allow_empty"]}
 
 

@@ -13,7 +13,7 @@ from .tree import Leaf, Tree
 COMMANDS = {
     "node": Leaf("node:node", "Run jobs: a node of the cluster, in the foreground."),
     "apply": Leaf("declarations:apply", "Make the store match declaration files."),
-    "plan": Leaf("declarations:plan", "Show what apply would change, and what would fire because of it."),
+    "plan": Leaf("plan:plan", "Show what apply would change, and what would fire because of it."),
     "check": Leaf("check:check", "Check declaration files, without a store."),
     "schema": Leaf("check:schema", "Print the JSON Schema of declaration files."),
     "triggers": Leaf(
