@@ -2,8 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from hashlib import blake2b
 
 from .cron_dates import DateRule
 from .errors import CronError
@@ -173,6 +171,8 @@ def read_value(spec: FieldSpec, text: str, element: str) -> int:
     if text in spec.names:
         return spec.names[text]
     if spec.names:
+        from difflib import get_close_matches  # only where something is wrong
+
         near = get_close_matches(text, spec.names, 1, 0.5)
         known = ", ".join(list(spec.names)[:3]) + ", …"
         hint = f"did you mean {near[0]}? " if near else ""
@@ -200,6 +200,8 @@ def _range_hint(spec: FieldSpec, value: int) -> str:
 
 
 def _hashed(spec: FieldSpec, element: str, written: str, step: int | None, key: str | None) -> int:
+    from hashlib import blake2b  # only where it is asked for
+
     found = _HASH.match(written)
     if found is None or spec.name == "year":
         hint = (

@@ -40,23 +40,22 @@ def _times(reading: Reading) -> tuple[str, bool]:
     if len(hours) * len(minutes) * len(seconds) <= _FEW_TIMES:
         clocks = [(h, m, s) for h in hours for m in minutes for s in seconds]
         return "At " + _joined([_clock(*clock) for clock in clocks]), True
+    by_minute = _unit(reading.minutes, minutes, "minute")
     if seconds == [0]:
-        step = _even_step(hours, 24)
-        if len(minutes) == 1 and step == 1:
-            return "Every hour, on the hour" if minutes == [
-                0
-            ] else f"At minute {minutes[0]} of every hour", False
-        if len(minutes) == 1 and step > 1:
-            return f"At minute {minutes[0]} of every {_nth(step)} hour, from 0 on", False
-        text = _unit(reading.minutes, minutes, "minute")
+        step = _even_step(hours, 24) if len(minutes) == 1 else 0
+        if step == 1:
+            return "Every hour, on the hour" if minutes == [0] else f"{by_minute} of every hour", False
+        if step > 1:
+            return f"{by_minute} of every {_nth(step)} hour, from 0 on", False
+        text = by_minute
     else:
         text = _unit(reading.seconds, seconds, "second")
         if reading.minutes != _EVERY_MINUTE:
-            text += ", " + _unit(reading.minutes, minutes, "minute").replace("At", "in").replace(
-                "Every", "in every"
-            )
+            text += ", " + by_minute.replace("At", "in").replace("Every", "in every")
+        elif not _even_step(seconds, 60):
+            text += " of every minute"
     if reading.hours == _EVERY_HOUR:
-        return text + (" of every hour" if not _even_step(minutes, 60) else ""), False
+        return text + ("" if _even_step(minutes, 60) else " of every hour"), False
     whole = _hours(hours, seconds == [0] and len(minutes) == 1)
     return text + (" " if whole.startswith("of") else ", ") + whole, False
 

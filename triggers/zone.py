@@ -1,6 +1,5 @@
 """A zone as tables of seconds: when its offset changes, which walls (local times) that skips or doubles."""
 
-import difflib
 import zoneinfo
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -119,6 +118,8 @@ def find_zone(name: str) -> Zone:
 
 
 def _nearest(name: str) -> str:
+    import difflib  # only where something is wrong
+
     known = zoneinfo.available_timezones()
     if not known:
         return "this machine has no zone data: install the tzdata package"

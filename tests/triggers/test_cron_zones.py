@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from qsched.triggers.cron import Cron, Dialect
+from qsched.triggers.cron import Cron, Dialect, Dst
 from qsched.triggers.errors import CronError, TriggerError
 from qsched.triggers.instant import SECOND, from_instant, to_instant
 from qsched.triggers.zone import find_zone
@@ -112,7 +112,7 @@ GAP, OVERLAP = "2024-03-10", "2024-11-03"
         ("*/20 2 * * *", {"gap": "run_after"}, ["03-11T02:00-04:00", "03-11T02:20-04:00"]),
     ],
 )
-def test_a_gap_follows_its_option(expr: str, dst: dict[str, str], expected: list[str]) -> None:
+def test_a_gap_follows_its_option(expr: str, dst: Dst, expected: list[str]) -> None:
     assert _walk(expr, dst, f"{GAP}T00:30-05:00") == expected
 
 
@@ -125,12 +125,12 @@ def test_a_gap_follows_its_option(expr: str, dst: dict[str, str], expected: list
         ("30 * * * *", {}, ["11-03T01:30-04:00", "11-03T01:30-05:00"]),
     ],
 )
-def test_an_overlap_follows_its_option(expr: str, dst: dict[str, str], expected: list[str]) -> None:
+def test_an_overlap_follows_its_option(expr: str, dst: Dst, expected: list[str]) -> None:
     assert _walk(expr, dst, f"{OVERLAP}T00:30-04:00") == expected
 
 
-def _walk(expr: str, dst: dict[str, str], start: str) -> list[str]:
-    cron = Cron(expr, time_zone=NEW_YORK, **dst)  # type: ignore[misc]
+def _walk(expr: str, dst: Dst, start: str) -> list[str]:
+    cron = Cron(expr, time_zone=NEW_YORK, **dst)
     first = cron.next_after(datetime.fromisoformat(start))
     assert first is not None
     second = cron.next_after(first)
@@ -159,10 +159,8 @@ def test_an_unknown_option_is_refused() -> None:
         ("30 2 * * *", {}, "2024-03-11T02:30-04:00", None),
     ],
 )  # fmt: skip
-def test_a_preview_marks_what_a_change_does(
-    expr: str, dst: dict[str, str], slot: str, note: str | None
-) -> None:
-    cron = Cron(expr, time_zone=NEW_YORK, **dst)  # type: ignore[misc]
+def test_a_preview_marks_what_a_change_does(expr: str, dst: Dst, slot: str, note: str | None) -> None:
+    cron = Cron(expr, time_zone=NEW_YORK, **dst)
     instant = to_instant(datetime.fromisoformat(slot))
     assert cron.slot_after(instant - 1) == instant
     assert cron.notes(instant) == note
