@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
-from ..triggers.errors import TriggerError
+from ..triggers.errors import DefinitionError, TriggerError
 from ..triggers.instant import rfc3339
 from ..triggers.job import JobPolicies, canonical
 from ..triggers.trigger import split_key
@@ -31,6 +31,7 @@ __all__ = [
     "end_group_pauses",
     "end_pauses",
     "fire",
+    "next_slots",
     "pause",
     "pause_group",
     "reset",
@@ -175,6 +176,26 @@ def fire(store: Store, key: str, **options: Unpack[FireOptions]) -> int:
         return store.transaction("fire", work)
     except ConstraintHit:  # the same request came in twice at once
         return store.transaction("fire", work)
+
+
+def next_slots(tx: Tx, key: str, count: int) -> list[int]:
+    """The next `count` slots (µs) of a trigger, undecided ones first; fewer where there are no more.
+
+    Raises DefinitionError for a definition that cannot be read.
+    """
+    trigger_id = find(tx, [key])[key]
+    row = trigger_rows.read_triggers(tx, [trigger_id])[trigger_id]
+    stored = Stored.of(row)
+    if stored.schedule is None:
+        raise DefinitionError(f"trigger {key!r} cannot be read: {stored.problem}")
+    if stored.max_fires is not None:
+        count = min(count, stored.max_fires - row.fires)
+    slots: list[int] = []
+    slot = row.next_fire_at
+    while slot is not None and len(slots) < count:
+        slots.append(slot)
+        slot = stored.schedule.slot_after(slot)
+    return slots
 
 
 def find(tx: Tx, keys: Sequence[str], *, retired: bool = False) -> dict[str, int]:

@@ -1,0 +1,145 @@
+"""A trigger as a program adds it: schedule objects and keywords in, the same definition that YAML makes out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, TypedDict
+
+from ..triggers.cron import Cron
+from ..triggers.duration import parse_duration
+from ..triggers.errors import DefinitionError
+from ..triggers.instant import to_instant
+from ..triggers.interval import Every
+from ..triggers.job import JobDefinition
+from ..triggers.misfire import MisfireRule
+from ..triggers.once import At
+from ..triggers.retry import RetryPolicy
+from ..triggers.trigger import TriggerDefinition, split_key
+from .desired import CODE
+from .jobs import target_of
+from .payload import checked_data
+
+
+class AddOptions(TypedDict, total=False):
+    """What a trigger may say, by the names that YAML has for it; exactly one of the first five says when.
+
+    `schedule` is a Cron, an Every or an At; `cron`, `quartz`, `every` and `at` are what YAML writes.
+    """
+
+    schedule: Cron | Every | At
+    cron: str
+    quartz: str
+    every: str | timedelta
+    at: datetime
+    time_zone: str
+    start_at: datetime
+    end_at: datetime
+    max_fires: int
+    misfire: str | MisfireRule
+    retry: RetryPolicy
+    data: Mapping[str, Any]
+    priority: int
+    paused: bool
+    tags: Sequence[str]
+    run_on: Sequence[str]
+    description: str
+    renamed_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Triggers that a program adds: a declaration of the namespace `code`, which has no file and no revisions."""
+
+    triggers: tuple[TriggerDefinition, ...]
+    jobs: tuple[JobDefinition, ...] = ()
+    namespace: str = CODE
+    cluster_defaults: Mapping[str, Any] = field(default_factory=dict)
+    revision_digest: str = ""
+
+
+def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added:
+    """The declaration of one trigger; raises DefinitionError (or CronError, …) for what could not work."""
+    group, name = split_key(key)
+    for part in (group, name):
+        _check_name(part, key)
+    if unknown := sorted(options.keys() - AddOptions.__annotations__.keys()):
+        close = get_close_matches(unknown[0], AddOptions.__annotations__, 1)
+        hint = f": did you mean {close[0]}?" if close else ""
+        raise DefinitionError(f"trigger {key!r}: unknown option {unknown[0]}{hint}")
+    target = job if isinstance(job, str) else target_of(job)
+    given: Mapping[str, Any] = {**options}
+    said = {name: given[name] for name in _PLAIN if name in given}
+    said |= {name: tuple(given[name]) for name in ("tags", "run_on") if name in given}
+    said |= {name: to_instant(given[name]) for name in ("start_at", "end_at") if name in given}
+    if "misfire" in options:
+        rule = options["misfire"]
+        said["misfire"] = MisfireRule(policy=rule) if isinstance(rule, str) else rule
+    if "data" in options:
+        said["data"] = checked_data(options["data"], of=f"trigger {key!r}")
+    trigger = TriggerDefinition(name=name, group=group, job=target, **{**said, **_schedule(key, options)})
+    trigger.compile()
+    return Added((trigger,))
+
+
+_PLAIN = ("time_zone", "max_fires", "retry", "priority", "paused", "description", "renamed_from")
+_WHEN = ("schedule", "cron", "quartz", "every", "at")
+
+
+def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
+    """The fields that say when."""
+    said = [name for name in _WHEN if name in options]
+    if len(said) != 1:
+        raise DefinitionError(
+            f"trigger {key!r} needs exactly one of {', '.join(_WHEN)}"
+            + (f", and has {', '.join(said)}" if said else ", as in schedule=Cron('0 9 * * 1')")
+        )
+    value: Any = {**options}[said[0]]
+    if said[0] != "schedule":
+        return {"schedule": {said[0]: _WRITTEN[said[0]](value)}}
+    if isinstance(value, Cron):
+        return _cron(key, value, options)
+    if isinstance(value, Every):
+        anchor = {} if value.anchor == 0 else {"anchor": value.anchor}
+        return {"schedule": {"every": value.interval, **anchor}}
+    if isinstance(value, At):
+        return {"schedule": {"at": value.instant}}
+    raise DefinitionError(f"trigger {key!r}: schedule is a Cron, an Every or an At, and {value!r} is none")
+
+
+def _cron(key: str, cron: Cron, options: AddOptions) -> dict[str, Any]:
+    zone = options.get("time_zone", cron.time_zone)
+    if zone != cron.time_zone:
+        raise DefinitionError(
+            f"trigger {key!r}: its Cron is in {cron.time_zone} and time_zone says {zone}: say it in one of them"
+        )
+    if cron.key not in (None, key):
+        raise DefinitionError(
+            f"trigger {key!r}: its Cron hashes H from {cron.key!r}: give it key={key!r}, or write cron={cron.expr!r}"
+        )
+    kind = "cron" if cron.dialect == "unix" else "quartz"
+    return {
+        "schedule": {kind: cron.expr},
+        "time_zone": cron.time_zone,
+        "dst_gap": cron.gap,
+        "dst_overlap": cron.overlap,
+    }
+
+
+def _duration(value: str | timedelta) -> int:
+    return Every(value).interval if isinstance(value, timedelta) else parse_duration(value)
+
+
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    "cron": str,
+    "quartz": str,
+    "every": _duration,
+    "at": to_instant,
+}
+
+
+def _check_name(name: str, key: str) -> None:
+    if not 1 <= len(name) <= 200 or name != name.strip() or "/" in name or not name.isprintable():
+        raise DefinitionError(
+            f"{key!r} is not a trigger's key: name, or group/name, each of 1 to 200 printable characters without '/'"
+        )
