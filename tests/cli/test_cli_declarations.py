@@ -1,0 +1,169 @@
+"""check, plan and apply: errors with their places, exit codes, and that an apply of the same file changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from support.command_line import Command
+
+FILE = """\
+qsched: 1
+namespace: shop
+jobs:
+  j: {command: "true"}
+triggers:
+  nightly: {job: j, cron: "15 2 * * *"}
+  hourly: {job: j, every: 1h}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A declaration where commands look for one."""
+    path = tmp_path / "qsched.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_check_counts_what_is_right(qsched: Command, file: Path) -> None:
+    said = qsched("check")
+    assert (said.code, said.out, said.err) == (0, "1 file: 1 job and 2 triggers are right\n", "")
+
+
+def test_files_are_named_by_option_or_argument(qsched: Command, file: Path, tmp_path: Path) -> None:
+    file.rename(tmp_path / "other.yaml")
+    assert qsched("check", "-f", "other.yaml").code == qsched("check", "other.yaml").code == 0
+    assert qsched("check").code == 3
+
+
+def test_every_error_of_a_file_is_a_line_with_its_place(qsched: Command, file: Path) -> None:
+    file.write_text(FILE.replace("every: 1h", "evry: 1h").replace("15 2 * * *", "61 2 * * *"))
+    said = qsched("check")
+    first, second = said.err.splitlines()[:2]
+    assert said.code == 3
+    assert first.startswith("qsched.yaml:6:")
+    assert "61" in first
+    assert second.startswith("qsched.yaml:7:")
+    assert "every" in second
+
+
+def test_an_unset_variable_is_an_error_unless_another_machine_will_have_it(
+    qsched: Command, file: Path
+) -> None:
+    file.write_text(FILE.replace('command: "true"', 'command: "true", env: {TOKEN: "${NO_SUCH_VARIABLE_X}"}'))
+    assert qsched("check").code == 3
+    assert qsched("check", "--allow-unset").code == 0
+
+
+def test_check_with_apps_finds_arguments_that_do_not_fit(
+    qsched: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "cli_check_shop.py").write_text(
+        "from qsched import job\n@job\ndef rates(base: str) -> None: ...\n@job\ndef close(ctx) -> None: ...\n"
+    )
+    file.write_text(
+        "qsched: 1\ntriggers:\n"
+        "  good: {job: rates, every: 1h, data: {base: EUR}}\n"
+        "  bad: {job: rates, every: 1h, data: {bse: EUR}}\n"
+        "  gone: {job: 'cli_check_shop:rats', every: 1h}\n"
+        "  fine: {job: 'cli_check_shop:close', every: 1h}\n"
+    )
+    said = qsched("check", "--app", "cli_check_shop")
+    assert said.code == 3
+    assert "trigger 'bad'" in said.err
+    assert "'base' is needed" in said.err
+    assert "did you mean 'base'?" in said.err
+    assert "trigger 'gone'" in said.err
+    assert "good" not in said.err
+    assert "fine" not in said.err
+
+
+def test_plan_shows_and_apply_does_it_once(qsched: Command, file: Path) -> None:
+    planned = qsched("plan", "--detailed-exitcode")
+    assert planned.code == 10
+    assert "+ nightly" in planned.out
+    assert "nothing fires as a result" in planned.out
+    assert "2 added" in qsched("apply").out
+    assert qsched("plan", "--detailed-exitcode").code == 0
+    assert "already applied" in qsched("apply").out
+    assert qsched("triggers", "list", "-o", "name").out == "hourly\nnightly\n"
+
+
+def test_plan_makes_no_store(qsched: Command, file: Path, tmp_path: Path) -> None:
+    assert qsched("plan").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["qsched.yaml"]
+
+
+def test_a_broken_file_makes_no_store_either(qsched: Command, file: Path, tmp_path: Path) -> None:
+    file.write_text(FILE.replace("every: 1h", "evry: 1h"))
+    assert qsched("apply").code == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["qsched.yaml"]
+
+
+def test_plan_names_the_fields_that_change(qsched: Command, file: Path) -> None:
+    qsched("apply")
+    file.write_text(FILE.replace("15 2 * * *", "30 1 * * *").replace("  hourly: {job: j, every: 1h}\n", ""))
+    said = qsched("plan")
+    assert "~ nightly" in said.out
+    assert "schedule: 15 2 * * * → 30 1 * * *" in said.out
+    assert "- hourly" in said.out
+    (item,) = qsched("plan", "-o", "json").items
+    assert {(change["action"], change["key"]) for change in item["changes"]} == {
+        ("change", "nightly"),
+        ("retire", "hourly"),
+    }
+
+
+def test_what_another_namespace_owns_is_a_conflict(qsched: Command, file: Path) -> None:
+    qsched("apply")
+    file.write_text(FILE.replace("namespace: shop", "namespace: bank"))
+    said = qsched("apply")
+    assert said.code == 6
+    assert "shop" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_retiring_most_of_a_namespace_needs_a_flag(qsched: Command, file: Path) -> None:
+    many = "".join(f"  t{n}: {{job: j, every: 1h}}\n" for n in range(20))
+    file.write_text(FILE + many)
+    qsched("apply")
+    file.write_text(FILE)
+    said = qsched("apply")
+    assert said.code == 7
+    assert "--allow-mass-prune" in said.err
+    assert qsched("apply", "--allow-mass-prune").code == 0
+
+
+def test_deleting_asks_and_refuses_where_nobody_can_answer(qsched: Command, file: Path) -> None:
+    qsched("apply")
+    said = qsched("apply", "--prune", "delete")
+    assert said.code == 7
+    assert "-y" in said.err
+    assert qsched("apply", "--prune", "delete", "-y").code == 0
+
+
+def test_apply_says_what_it_did_as_json(qsched: Command, file: Path) -> None:
+    (item,) = qsched("apply", "-o", "json").items
+    assert (item["namespace"], item["status"], item["revision"]) == ("shop", "applied", 1)
+    assert sorted(item["added"]) == ["hourly", "nightly"]
+    (item,) = qsched("apply", "-o", "json").items
+    assert (item["status"], item["unchanged"]) == ("up_to_date", 2)
+
+
+def test_a_job_in_code_may_be_named_when_its_module_is_given(
+    qsched: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "cli_apply_shop.py").write_text("from qsched import job\n@job\ndef rates() -> None: ...\n")
+    file.write_text("qsched: 1\ntriggers: {t: {job: rates, every: 1h}}\n")
+    assert qsched("apply").code == 3
+    assert qsched("apply", "--app", "cli_apply_shop").code == 0
+    assert qsched("apply").code == 0, "the store knows it now"
+
+
+def test_the_schema_is_json_for_editors(qsched: Command) -> None:
+    import json
+
+    schema = json.loads(qsched("schema").out)
+    assert schema["$schema"].startswith("http://json-schema.org/draft-07")
