@@ -111,9 +111,10 @@ def read_element(spec: FieldSpec, element: str, key: str | None, remarks: list[s
     value = read_value(spec, written, element)
     if not slash:
         return 1 << value
+    last = max(value, spec.last)
     if remarks is not None:
-        remarks.append(f"{spec.name} {element} is read as {value}-{spec.last}/{step}; write the range")
-    return _span(spec, value, spec.last, step)
+        remarks.append(f"{spec.name} {element} is read as {value}-{last}/{step}; write the range")
+    return _span(spec, value, last, step)
 
 
 def _step(spec: FieldSpec, element: str, text: str) -> int:

@@ -110,11 +110,11 @@ class Zone:
 def find_zone(name: str) -> Zone:
     """The zone of an IANA name; raises ZoneError with the nearest known name, never answers with another."""
     try:
-        if name and name.isascii() and not name.startswith(_HOST_ZONES):
+        if isinstance(name, str) and name.isascii() and name and not name.startswith(_HOST_ZONES):
             return Zone(zoneinfo.ZoneInfo(name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    raise ZoneError(f"time zone {name!r} is not known here; {_nearest(name)}")
+    raise ZoneError(f"time zone {name!r} is not known here; {_nearest(str(name))}")
 
 
 def _nearest(name: str) -> str:

@@ -81,6 +81,8 @@ def test_the_number_of_fields_never_chooses_the_dialect() -> None:
         ("Sun-Sun", {6}),
         ("0,7", {6}),
         ("mon-sun/2", {0, 2, 4, 6}),
+        ("7/1", {6}),
+        ("1/2", {0, 2, 4}),
     ],
 )
 def test_a_unix_range_may_end_on_sunday(weekdays: str, days: set[int]) -> None:

@@ -107,6 +107,8 @@ def test_an_unknown_zone_is_refused_with_the_nearest_name(name: str, nearest: st
 def test_what_is_no_iana_name_is_refused_and_never_utc(name: str) -> None:
     with pytest.raises(ZoneError):
         find_zone(name)
+    with pytest.raises(ZoneError):
+        find_zone(None)
 
 
 def test_deprecated_names_are_taken_with_their_stated_meaning() -> None:
