@@ -1,6 +1,8 @@
 """A store with its schema made, on each of the three databases in turn."""
 
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 from qsched.scheduler.store.database import Store
@@ -34,6 +36,28 @@ def store(made_url: str) -> Iterator[Store]:
     opened = open_store(made_url, create=True)
     yield opened
     opened.close()
+
+
+Program = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def program() -> Iterator[Program]:
+    """Starts a Python program given as text (its arguments follow); whatever still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(text: str, *arguments: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-W", "error", "-c", text, *arguments]
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
 
 
 def _new(request: pytest.FixtureRequest, name: str, folders: pytest.TempPathFactory) -> str:
