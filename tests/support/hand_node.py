@@ -20,6 +20,7 @@ from qsched.scheduler.loaded_job import Arguments, LoadedJob
 from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.parts import Parts
 from qsched.scheduler.planner import Hooks, Planner
+from qsched.scheduler.publish import publish_loaded
 from qsched.scheduler.registry import JobRegistry
 from qsched.scheduler.runner import Runner
 from qsched.scheduler.settler import Settler
@@ -44,8 +45,9 @@ Function = Callable[..., Any]
 class World:
     """One cluster: a store, the time that passes in it, the functions its nodes can load, and its nodes."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, cluster: str = "default") -> None:
         self.url = url
+        self.cluster = cluster
         self.time = START
         self.elapsed = 1000.0
         self.functions: dict[str, Function] = {"report": lambda: None}
@@ -54,10 +56,10 @@ class World:
 
     def open(self) -> Store:
         """A store of its own connections, under the world's time."""
-        return open_store(self.url, create=True, now=lambda: self.time)
+        return open_store(self.url, cluster=self.cluster, create=True, now=lambda: self.time)
 
     def close(self) -> None:
-        for store in (self.store, *(node.store for node in self.nodes)):
+        for store in {self.store, *(node.store for node in self.nodes)}:
             store.close()
 
     # -- time --------------------------------------------------------------------------------------------------------
@@ -94,12 +96,19 @@ class World:
 
     def firings(self, columns: str, where: str = "1 = 1") -> list[tuple[Any, ...]]:
         """These columns of the ledger's rows, oldest first."""
-        return self.sql(f"SELECT {columns} FROM qsched_firings WHERE {where} ORDER BY scheduled_at, id")
+        return self.sql(
+            f"SELECT {columns} FROM qsched_firings WHERE cluster = ? AND {where} ORDER BY scheduled_at, id",
+            self.store.cluster_id,
+        )
 
     def clock_of(self, name: str, columns: str) -> tuple[Any, ...]:
         """These columns of a trigger (t) and its clock (c)."""
-        statement = f"SELECT {columns} FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id WHERE t.name = ?"
-        (row,) = self.sql(statement, name)
+        (row,) = self.sql(
+            f"SELECT {columns} FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
+            " WHERE t.cluster = ? AND t.name = ?",
+            self.store.cluster_id,
+            name,
+        )
         return row
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
@@ -129,10 +138,10 @@ class HandNode:
         *,
         capacity: int = 20,
         cannot: Sequence[str] = (),
-        interval: int = SECOND,
+        own_store: bool = False,
     ) -> None:
         self.world = world
-        self.store = world.open()
+        self.store = world.open() if own_store else world.store
         self.clock = HandClock(world)
         registry = FunctionRegistry(world.functions, cannot)
         who = Identity(name)
@@ -142,12 +151,11 @@ class HandNode:
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, lambda groups, keys: None)
         facts = NodeFacts(name, "host", 1, None, capacity, "0", "2024a", None, self.store.lease)
-        self.check_in = CheckInService(self.parts, facts, interval, Telling(self._cancel, self._cancel_all))
+        self.check_in = CheckInService(self.parts, facts, SECOND, Telling(self._cancel, self._cancel_all))
         self.runner = Runner(self.clock)
         self.taken: list[RunRequest] = []
         """What was taken and neither run nor ended, oldest first."""
         self.contexts: dict[tuple[int, int], JobContext] = {}
-        self.loaded: list[str] = []
         self.announced = 0
         self.gone = False
         self._checked_in = self.clock.monotonic()
@@ -234,7 +242,8 @@ class HandNode:
             self.taken.remove(request)
 
     def _loaded(self, fresh: list[tuple[KnownJob, LoadedJob]]) -> None:
-        self.loaded += [job.name for job, _ in fresh]
+        for job, loaded in fresh:
+            publish_loaded(self.store, job.name, loaded)
 
     def _more_due(self) -> None:
         self.announced += 1

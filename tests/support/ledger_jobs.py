@@ -1,0 +1,53 @@
+"""Jobs of the tests' nodes: each appends what it did to a ledger outside of qsched's tables."""
+
+import json
+import os
+import threading
+from typing import Any
+
+from qsched.scheduler.clock import SystemClock
+from qsched.triggers.instant import to_instant
+
+from qsched import JobContext, job
+
+_clock = SystemClock()
+
+
+def append(path: str, **entry: Any) -> None:
+    """Add one line, whole or not at all: a single write to a file opened for appending."""
+    line = json.dumps(entry) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+def _said(ctx: JobContext) -> dict[str, Any]:
+    return {
+        "trigger": ctx.trigger,
+        "slot": to_instant(ctx.scheduled_at),
+        "firing": ctx.firing_id,
+        "fence": ctx.fence_token,
+        "node": ctx.node,
+        "attempt": ctx.attempt,
+        "pid": os.getpid(),
+    }
+
+
+@job
+def note(ctx: JobContext, ledger: str) -> None:
+    """Say that it ran, and when it began."""
+    began = _clock.wall()
+    append(ledger, what="ran", began=began, ended=_clock.wall(), **_said(ctx))
+
+
+@job
+def linger(ctx: JobContext, ledger: str, seconds: float, deaf: bool = False) -> None:
+    """Say that it began, last a while, say that it ended; a `deaf` one does not hear that it is told to stop."""
+    append(ledger, what="began", at=_clock.wall(), **_said(ctx))
+    if deaf:
+        threading.Event().wait(seconds)
+    else:
+        ctx.sleep(seconds)
+    append(ledger, what="ended", at=_clock.wall(), **_said(ctx))
