@@ -48,16 +48,19 @@ class Planner:
         self._definitions = parts.definitions
         self._hooks = hooks
         self._turn = False
+        self._startless_at = 0.0
 
     def step(self) -> float:
         """Look, and take what is due; answers the seconds after which to look again (0: at once)."""
-        if self._who.draining or not self._who.may_start(self._clock.monotonic()):
+        if not self._who.may_start(self._clock.monotonic()):
             return _BUSY_POLL
+        free = self._hand.free()
+        if not free and self._clock.monotonic() < self._startless_at:
+            return _BUSY_POLL  # full: a place that becomes free wakes us
         seen = self._look()
         due = seen.triggers_due + seen.firings_due
         if not due:
             return self._until(seen)
-        free = self._hand.free()
         taken = self._take(seen, free) if free else self._take_startless()
         if taken is None:
             return _BUSY_POLL
@@ -113,6 +116,7 @@ class Planner:
         return wanted._replace(limit=-(-wanted.limit // 2), since=since), wanted
 
     def _take_startless(self) -> Taken | None:
+        self._startless_at = self._clock.monotonic() + _BUSY_POLL
         wanted = Wanted(_MOST, self._definitions.parked(), self._definitions.unloadable())
         return self._run(Order(clocks=wanted, firings=wanted, capacity=0, take_no=0, startless=True))
 

@@ -83,7 +83,7 @@ class TriggerDefinition:
             group=group,
             job=spec["job"],
             schedule=spec["schedule"],
-            misfire=MisfireRule.from_spec(spec.get("misfire") or {}),
+            misfire=MisfireRule.from_spec(spec["misfire"]) if spec.get("misfire") else _DEFAULT_RULE,
             retry=None if spec.get("retry") is None else RetryPolicy.from_spec(spec["retry"]),
             data=spec.get("data") or {},
             **plain,
@@ -108,13 +108,16 @@ class TriggerDefinition:
         """
         kinds = [kind for kind in self.schedule if kind in _COMPILERS]
         if len(kinds) != 1:
-            raise DefinitionError(f"trigger {self.key!r}: unknown schedule {sorted(self.schedule)}: a newer qsched may know it")
+            raise DefinitionError(
+                f"trigger {self.key!r}: unknown schedule {sorted(self.schedule)}: a newer qsched may know it"
+            )
         inner = _COMPILERS[kinds[0]](self)
         if self.start_at is None and self.end_at is None:
             return inner
         return Bounded(inner, self.start_at, self.end_at)
 
 
+_DEFAULT_RULE = MisfireRule()
 _PLAIN: dict[str, Any] = {
     "time_zone": "UTC",
     "dst_gap": "run_after",

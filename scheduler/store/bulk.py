@@ -6,9 +6,11 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, SmallInteger, Table
+from sqlalchemy import Connection, Table
 
+from . import unnest
 from .dialects import MARIADB, POSTGRESQL, Dialect
+from .unnest import array_type
 
 Row = tuple[Any, ...]
 
@@ -40,8 +42,7 @@ def insert_returning_ids(
         return []
     if dialect is POSTGRESQL:
         # INSERT … SELECT of an unnest keeps its order, and so does the sequence behind the id.
-        statement = _unnest_insert(table, columns, "RETURNING id")
-        return [row[0] for row in conn.exec_driver_sql(statement, _arrays(rows))]
+        return [row[0] for row in unnest.insert(conn, table, columns, rows, "RETURNING id").all()]
     columns, rows = _without_nulls(table, columns, rows)
     if dialect is MARIADB:
         one = f"({','.join(['%s'] * len(columns))})"
@@ -74,7 +75,7 @@ def update_rows(
     if not rows:
         return 0
     if dialect is POSTGRESQL:
-        return conn.exec_driver_sql(_unnest_update(table, keys, values), _arrays(rows)).rowcount
+        return unnest.update(conn, table, keys, values, rows)
     if dialect is MARIADB:
         statement = _json_update(table, keys, values)
         return sum(
@@ -91,25 +92,11 @@ def _insert(
     if not rows:
         return
     if dialect is POSTGRESQL:
-        conn.exec_driver_sql(_unnest_insert(*into), _arrays(rows))
+        unnest.insert(conn, into[0], into[1], rows, into[2])
     else:
         table, columns, tail = into
         columns, rows = _without_nulls(table, columns, rows)
         conn.exec_driver_sql(_values_insert(dialect, table, columns, tail), rows)
-
-
-def _arrays(rows: Sequence[Row]) -> tuple[str, ...]:
-    # Written here: the driver's own arrays cost four times as much of the node's processor.
-    return tuple(
-        f"{{{','.join(['NULL' if value is None else _element(value) for value in column])}}}"
-        for column in zip(*rows, strict=True)
-    )
-
-
-def _element(value: object) -> str:
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return str(value)
 
 
 def _without_nulls(
@@ -136,21 +123,6 @@ def _chunks(rows: Sequence[Row]) -> list[Sequence[Row]]:
     return [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
 
 
-def _array_type(table: Table, column: str) -> str:
-    kind = table.c[column].type
-    if isinstance(kind, SmallInteger):
-        return "smallint"
-    if isinstance(kind, BigInteger):
-        return "bigint"
-    return "integer" if isinstance(kind, Integer) else "text"
-
-
-@cache
-def _unnest_insert(table: Table, columns: tuple[str, ...], tail: str) -> str:
-    arrays = ",".join(f"%s::{_array_type(table, column)}[]" for column in columns)
-    return f"INSERT INTO {table.name} ({','.join(columns)}) SELECT * FROM unnest({arrays}) {tail}"
-
-
 @cache
 def _values_insert(dialect: Dialect, table: Table, columns: tuple[str, ...], tail: str) -> str:
     mark = "%s" if dialect is MARIADB else "?"
@@ -159,19 +131,10 @@ def _values_insert(dialect: Dialect, table: Table, columns: tuple[str, ...], tai
 
 
 @cache
-def _unnest_update(table: Table, keys: tuple[str, ...], values: tuple[str, ...]) -> str:
-    names = [f"k{n}" for n in range(len(keys))] + [f"v{n}" for n in range(len(values))]
-    arrays = ",".join(f"%s::{_array_type(table, column)}[]" for column in keys + values)
-    sets = ",".join(f"{column}=new.v{n}" for n, column in enumerate(values))
-    match = " AND ".join(f"t.{column}=new.k{n}" for n, column in enumerate(keys))
-    return f"UPDATE {table.name} t SET {sets} FROM unnest({arrays}) AS new({','.join(names)}) WHERE {match}"
-
-
-@cache
 def _json_update(table: Table, keys: tuple[str, ...], values: tuple[str, ...]) -> str:
     def column(name: str, place: int) -> str:
         kind = "BIGINT"
-        if _array_type(table, name) == "text":
+        if array_type(table, name) == "text":
             kind = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
         # Without ERROR ON ERROR a value that cannot be read would silently become NULL.
         return f"c{place} {kind} PATH '$[{place}]' ERROR ON ERROR"

@@ -35,12 +35,8 @@ def read_triggers(tx: Tx, ids: Collection[int]) -> list[TriggerRow]:
     if not ids:
         return []
     condition, values = tx.among("id", sorted(ids))
-    return [
-        TriggerRow(*row)
-        for row in tx.run(
-            f"SELECT {','.join(TriggerRow._fields)} FROM qsched_triggers WHERE {condition}", *values
-        )
-    ]
+    text = f"SELECT {','.join(TriggerRow._fields)} FROM qsched_triggers WHERE {condition}"
+    return list(map(TriggerRow._make, tx.rows(text, *values)))
 
 
 def job_versions(tx: Tx, ids: Collection[int]) -> dict[int, int]:

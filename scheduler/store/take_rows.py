@@ -101,7 +101,7 @@ def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
         "EXISTS (SELECT 1 FROM qsched_permits p"
         " WHERE p.job_id = c.job_id AND p.cluster = c.cluster AND p.firing_id IS NOT NULL)"
     )
-    rows = tx.run(
+    rows = tx.rows(
         f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
         f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
         f" AND (c.overlap IN ('allow', 'skip') OR NOT {busy})"
@@ -111,13 +111,13 @@ def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
         *values,
         wanted.limit,
     )
-    return [DueClock(*row) for row in rows]
+    return list(map(DueClock._make, rows))
 
 
 def lock_startless_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
     """Lock due triggers whose decision may start nothing (misfire skip, overlap skip): a full node decides these too."""
     clauses, values = _excluding(tx, "c", wanted)
-    rows = tx.run(
+    rows = tx.rows(
         f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
         f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
         " AND (c.overlap = 'skip' OR c.skip_after < ? - c.next_run_at)"
@@ -128,13 +128,13 @@ def lock_startless_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
         now,
         wanted.limit,
     )
-    return [DueClock(*row) for row in rows]
+    return list(map(DueClock._make, rows))
 
 
 def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
     """Lock due firings, oldest first; not those of a paused or retired trigger (manual ones run all the same)."""
     clauses, values = _excluding(tx, "f", wanted)
-    rows = tx.run(
+    rows = tx.rows(
         f"SELECT {','.join('f.' + name for name in DueFiring._fields)} FROM qsched_firings f"
         f" WHERE f.cluster = ? AND f.state = 'due' AND f.run_at <= ?{clauses}"
         " AND (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
@@ -148,7 +148,7 @@ def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
         *values,
         wanted.limit,
     )
-    return [DueFiring(*row) for row in rows]
+    return list(map(DueFiring._make, rows))
 
 
 def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:

@@ -52,6 +52,12 @@ class Tx:
         """Run SQL text with `?` marks."""
         return self.conn.exec_driver_sql(_marks(statement, self.dialect), values)
 
+    def rows(self, statement: str, *values: Any) -> Sequence[tuple[Any, ...]]:
+        """All rows of a query as the driver gives them: for what is read by the hundred."""
+        cursor = self.run(statement, *values).cursor
+        assert cursor is not None
+        return cursor.fetchall()
+
     def among(self, column: str, values: Collection[Any]) -> tuple[str, tuple[Any, ...]]:
         """(condition, values) that is true where `column` is one of `values` (not empty)."""
         if self.dialect is POSTGRESQL:
