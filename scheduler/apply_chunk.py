@@ -83,6 +83,7 @@ class _Writing:
         self.paused_groups = definition_rows.read_paused_groups(tx)
         self.defaults = definition_rows.read_defaults(tx)[0]
         self.jobs: dict[str, JobRow] = {}
+        self.overlaps: dict[int, str] = {}
         self.closings: list[NewFiring] = []
         self.clocks: list[ClockChange] = []
         self.states: list[tuple[int, str]] = []
@@ -125,7 +126,9 @@ class _Writing:
         job_rows.set_overlap(self.tx, {row.id: self._overlap(row) for row in rows})
 
     def _overlap(self, row: JobRow) -> str:
-        return overlap_of(row.spec, row.loaded, self.defaults)
+        if row.id not in self.overlaps:
+            self.overlaps[row.id] = overlap_of(row.spec, row.loaded, self.defaults)
+        return self.overlaps[row.id]
 
     # -- triggers ----------------------------------------------------------------------------------------------------
 

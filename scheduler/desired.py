@@ -33,13 +33,20 @@ class WantedTrigger:
     definition: TriggerDefinition
     spec: str
     digest: str
-    schedule_digest: str
+    """Of the key and of all that the definition says, save where it came from."""
 
     @classmethod
     def of(cls, definition: TriggerDefinition) -> "WantedTrigger":
+        spec = definition.to_spec()
+        text = said = canonical(spec)
+        if spec.pop("renamed_from", None) is not None:
+            said = canonical(spec)
         # The key is part of it: a node keeps what it compiled under this digest, and a new name hashes `H` anew.
-        fingerprint = digest([definition.key, definition.digest()])
-        return cls(definition, canonical(definition.to_spec()), fingerprint, definition.schedule_digest())
+        return cls(definition, text, digest([definition.key, said]))
+
+    @property
+    def schedule_digest(self) -> str:
+        return self.definition.schedule_digest()
 
 
 @dataclass(frozen=True, slots=True)
