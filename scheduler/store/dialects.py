@@ -83,6 +83,8 @@ def parse_store_url(text: str) -> tuple[URL, Dialect]:
         raise StoreError(
             "the store URL names a host", hint="a file is sqlite:///name.db, or sqlite:////full/path.db"
         )
+    if dialect is SQLITE and url.query:
+        raise StoreError("the URL of an SQLite file has no options", hint="leave out what follows the ?")
     if dialect is MARIADB:
         url = url.update_query_dict({"charset": "utf8mb4"})
     return url.set(drivername=drivername), dialect
