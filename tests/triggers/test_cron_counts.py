@@ -4,12 +4,13 @@ import time
 import tracemalloc
 from datetime import UTC, datetime
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qsched.triggers.cron import Cron, Dialect
-from qsched.triggers.instant import DAY, HOUR, SECOND, to_instant
+from qsched.triggers.instant import DAY, HOUR, SECOND, from_instant, to_instant
 from qsched.triggers.schedule import COUNT_LIMIT, Schedule
 
 T0 = to_instant(datetime(2024, 1, 10, tzinfo=UTC))
@@ -57,9 +58,20 @@ def test_both_ends_of_a_count_are_included() -> None:
     assert cron.count_between(T0 + HOUR, T0) == 0
 
 
+def test_a_gap_and_the_slot_it_ends_on_count_once() -> None:
+    first = to_instant(datetime(2024, 3, 10, 5, tzinfo=UTC))
+    for expr, slots in (("0,30 2,3 * * *", 2), ("0,30 2 * * *", 1), ("30 3 * * *", 1), ("0 2-5 * * *", 3)):
+        cron = Cron(expr, time_zone="America/New_York")
+        assert cron.count_between(first, first + 20 * HOUR) == slots
+        at_the_end = cron.slot_after(first)
+        assert at_the_end is not None
+        assert cron.count_between(at_the_end, at_the_end) == 1
+
+
 def test_nothing_lies_before_the_epoch_or_after_the_last_year() -> None:
     cron = Cron("* * * * *", time_zone="Asia/Kathmandu")
     assert cron.slot_after(-100 * DAY) == 0
+    assert cron.next_after(datetime(1970, 1, 1, tzinfo=ZoneInfo("Asia/Kathmandu"))) == from_instant(0)
     assert cron.latest_before(-1) is None
     assert cron.latest_before(0) == 0
     assert cron.count_between(-DAY, -1) == 0
