@@ -14,6 +14,7 @@ from ..triggers.instant import SECOND, rfc3339
 from .exits import one_line
 from .render import colourful
 
+_JOB: Final = "qsched.job."
 _FIELD: Final = re.compile(r"(\w+)=%[-#0 +.\d]*[a-zA-Z]")
 _PLACE: Final = re.compile(r"%[-#0 +.\d]*[a-zA-Z]")
 _COLOURS: Final = {logging.WARNING: 33, logging.ERROR: 31, logging.CRITICAL: 31, logging.DEBUG: 2}
@@ -47,7 +48,7 @@ class TextLines(logging.Formatter):
         if colour and colourful() and sys.stderr.isatty():
             level = f"\x1b[{colour}m{level}\x1b[0m"
         line = f"{clock} {level} {one_line(record.getMessage())}"
-        name = record.name.removeprefix("qsched.job.")
+        name = record.name.removeprefix(_JOB)
         if name != record.name:
             line = f"{clock} {level} {name}: {one_line(record.getMessage())}{_ids(record)}"
         return f"{line}\n{_traceback(record)}" if record.exc_info else line
@@ -62,7 +63,7 @@ class JsonLines(logging.Formatter):
             "at": rfc3339(instant_of(record)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": message.partition(" ")[0].rstrip(":"),
+            "event": "job.log" if record.name.startswith(_JOB) else message.partition(" ")[0].rstrip(":"),
             "message": message,
             **fields_of(record),
         }

@@ -207,7 +207,7 @@ def test_an_error_never_shows_the_password_of_the_store(qsched: Command) -> None
 def test_an_unexpected_error_is_one_line_unless_its_place_is_asked_for(
     qsched: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qsched.cli.settings.Settings.reading", lambda self: {}["lost"])
+    monkeypatch.setattr("qsched.cli.settings.Settings.reading", _lost)
     said = qsched("triggers", "list")
     assert (said.code, said.err) == (
         1,
@@ -216,6 +216,10 @@ def test_an_unexpected_error_is_one_line_unless_its_place_is_asked_for(
     monkeypatch.setenv("QSCHED_TRACEBACK", "1")
     with pytest.raises(KeyError):
         qsched("triggers", "list")
+
+
+def _lost(_self: object) -> None:
+    raise KeyError("lost")
 
 
 def test_ctrl_c_is_silent(qsched: Command, monkeypatch: pytest.MonkeyPatch) -> None:
