@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ...triggers.trigger import trigger_key
+from ..errors import StoreError
 from .tables import trigger_clocks, triggers
 from .tx import Tx
 
@@ -314,9 +315,8 @@ def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | 
         ),
         [(row.id, *row[2 : DefinitionChange._fields.index("precedence")], revision, now) for row in rows],
     )
-    tx.update(
-        trigger_clocks,
-        ("id", "version"),
+    _update_clocks(
+        tx,
         ("version", "job_id", "precedence", "overlap", "definition_hash", "skip_after"),
         [
             (
@@ -330,12 +330,17 @@ def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | 
 
 def write_clocks(tx: Tx, rows: Sequence[ClockChange]) -> None:
     """Move locked clocks."""
-    tx.update(
-        trigger_clocks,
-        ("id", "version"),
+    _update_clocks(
+        tx,
         ("version", "next_fire_at", "next_run_at", "watermark"),
         [(row.id, row.version, row.version + 1, *row[2:]) for row in rows],
     )
+
+
+def _update_clocks(tx: Tx, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Update clocks of (id, version seen, values…); the version is compared although the rows are locked."""
+    if tx.update(trigger_clocks, ("id", "version"), columns, rows) != len(rows):
+        raise StoreError("a trigger's clock was moved by somebody who did not lock it", hint="try again")
 
 
 def write_states(tx: Tx, rows: Sequence[tuple[int, str]]) -> None:

@@ -1,0 +1,188 @@
+"""Apply and the control verbs at once, from many threads, beside a taker: nothing fails, nothing is decided twice or lost."""
+
+import random
+import threading
+from collections.abc import Callable
+
+from qsched.scheduler.apply import apply
+from qsched.scheduler.control import delete, fire, pause, pause_group, reset, resume, resume_group
+from qsched.scheduler.errors import Refused, UnknownTrigger
+from qsched.scheduler.firing import RUNNING, NewFiring
+from qsched.scheduler.store.database import Store
+from qsched.scheduler.store.firing_rows import insert_firings
+from qsched.scheduler.store.tx import Tx
+from qsched.triggers.instant import MINUTE
+
+from support.declared import Declared, Hands, at, command, declared, new_store, rows, trigger
+
+KEYS = [f"g/t{number}" for number in range(12)]
+NOON = "2024-01-10 12:00"
+
+
+def in_threads(verbs: list[Callable[[], None]]) -> None:
+    """Run all at once; raises the first failure."""
+    failures: list[BaseException] = []
+
+    def run(verb: Callable[[], None]) -> None:
+        try:
+            verb()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(verb,)) for verb in verbs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def take(tx: Tx) -> None:
+    """Decide due triggers as a node does: locked in the due index's order, passing by what others hold, slot by slot."""
+    due = tx.run(
+        "SELECT id, version, next_fire_at, job_id FROM qsched_trigger_clocks WHERE cluster = ? AND next_run_at <= ?"
+        f" ORDER BY next_run_at, precedence, id LIMIT 5{tx.dialect.skip_locked}",
+        *(tx.cluster, tx.now()),
+    ).all()
+    for trigger_id, version, slot, job_id in due:
+        changed = tx.run(
+            "UPDATE qsched_trigger_clocks SET version = ?, watermark = ?, next_fire_at = ?, next_run_at = ?"
+            " WHERE id = ? AND version = ?",
+            *(version + 1, slot, slot + MINUTE, slot + MINUTE, trigger_id, version),
+        )
+        assert changed.rowcount == 1
+        row = NewFiring(
+            tx.cluster,
+            trigger_id,
+            None,
+            job_id,
+            "",
+            "report",
+            slot,
+            slot,
+            1,
+            "schedule",
+            RUNNING,
+            slot,
+            95,
+            slot,
+        )
+        insert_firings(tx, [row])
+
+
+def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None:
+    hands = Hands(NOON)
+    files = [declared(*(trigger(key, data={"round": number}) for key in KEYS)) for number in range(3)]
+    first = new_store(store_url, hands)
+    apply(first, files[0])
+    over = threading.Event()
+
+    def repeating(work: Callable[[Store, random.Random], None], seed: int) -> Callable[[], None]:
+        def run() -> None:
+            store, chance = new_store(store_url, hands), random.Random(seed)
+            try:
+                for _ in range(15):
+                    work(store, chance)
+            finally:
+                over.set()
+                store.close()
+
+        return run
+
+    def pauses(store: Store, chance: random.Random) -> None:
+        some = chance.sample(KEYS, 5)
+        try:
+            pause(store, some)
+            resume(store, chance.sample(KEYS, 8))
+        except UnknownTrigger:
+            pass  # deleted meanwhile
+
+    def groups(store: Store, chance: random.Random) -> None:
+        pause_group(store, "g")
+        resume_group(store, "g")
+
+    def applies(store: Store, chance: random.Random) -> None:
+        apply(store, chance.choice(files))
+
+    def others(store: Store, chance: random.Random) -> None:
+        hands.instant += 20_000_000
+        try:
+            fire(store, chance.choice(KEYS))
+            chance.choice((reset, delete))(store, [chance.choice(KEYS)])
+        except (Refused, UnknownTrigger):
+            pass
+
+    def takes() -> None:
+        store = new_store(store_url, hands)
+        while not over.is_set():
+            store.transaction("take", take)
+        store.close()
+
+    in_threads(
+        [
+            repeating(pauses, 1),
+            repeating(groups, 2),
+            repeating(applies, 3),
+            repeating(others, 4),
+            takes,
+            takes,
+        ]
+    )
+    apply(first, files[0])
+    resume(first, KEYS)
+    resume_group(first, "g")
+    clocks = rows(
+        first,
+        "SELECT t.state, c.next_fire_at, c.next_run_at, c.watermark FROM qsched_trigger_clocks c"
+        " JOIN qsched_triggers t ON t.id = c.id",
+    )
+    assert len(clocks) == len(KEYS)
+    for state, next_fire_at, next_run_at, watermark in clocks:
+        assert (state, next_run_at) == ("waiting", next_fire_at)
+        assert next_fire_at > watermark
+    for trigger_id in range(1, len(KEYS) + 1):
+        every_slot_is_decided_once(first, trigger_id)
+    first.close()
+
+
+def every_slot_is_decided_once(store: Store, trigger_id: int) -> None:
+    """Slots may be passed by only between a deletion and its return; no slot has two rows or lies in two spans."""
+    spans = rows(
+        store,
+        "SELECT first_scheduled_at, scheduled_at, covers FROM qsched_firings WHERE trigger_id = ? ORDER BY scheduled_at",
+        trigger_id,
+    )
+    before = at(NOON)
+    for first, last, covers in spans:
+        assert first > before
+        assert covers == (last - first) // MINUTE + 1
+        before = last
+
+
+def test_two_namespaces_that_claim_one_key_at_once_leave_one_owner(store_url: str) -> None:
+    hands = Hands(NOON)
+    new_store(store_url, hands).close()
+    outcomes: list[str] = []
+    start = threading.Barrier(2)
+
+    def claim(namespace: str) -> Callable[[], None]:
+        def run() -> None:
+            store = new_store(store_url, hands)
+            job = command(namespace)
+            file = Declared((trigger("mine", job=namespace),), (job,), namespace)
+            start.wait()
+            try:
+                outcomes.append(apply(store, file).status)
+            except Exception as error:
+                outcomes.append(type(error).__name__)
+            finally:
+                store.close()
+
+        return run
+
+    in_threads([claim("one"), claim("two")])
+    assert sorted(outcomes) == ["Conflict", "applied"]
+    store = new_store(store_url, hands)
+    assert len(rows(store, "SELECT id FROM qsched_triggers")) == 1
+    store.close()
