@@ -70,7 +70,9 @@ def _unchecked(settings: Settings) -> "Store":
     """The store, whatever its schema is."""
     from ..scheduler.store.database import Store
 
-    return Store(settings.store, cluster=settings.cluster)
+    store = Store(settings.store, cluster=settings.cluster)
+    click.get_current_context().call_on_close(store.close)
+    return store
 
 
 @command("sql")

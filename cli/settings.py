@@ -42,13 +42,13 @@ class Settings:
         self.zone()  # a mistyped zone is said before anything else happens
         from ..scheduler.store.schema import open_store
 
-        return open_store(self.store, cluster=self.cluster, create=False, read_only=True)
+        return _closed_at_end(open_store(self.store, cluster=self.cluster, create=False, read_only=True))
 
     def writing(self, *, create: bool = False) -> "Store":
         """The store; `create` makes it where there is none."""
         from ..scheduler.store.schema import open_store
 
-        return open_store(self.store, cluster=self.cluster, create=create, read_only=False)
+        return _closed_at_end(open_store(self.store, cluster=self.cluster, create=create, read_only=False))
 
     def confirm(self, question: str) -> None:
         """Return if the answer is yes; refuse (exit 7) where nobody can answer."""
@@ -60,6 +60,14 @@ class Settings:
             )
         if not click.confirm(question, err=True):
             raise CommandError("nothing was done", code=REFUSED)
+
+
+def _closed_at_end(store: "Store") -> "Store":
+    """The store, to be closed when the command that runs now ends."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.call_on_close(store.close)
+    return store
 
 
 def settings_of(context: click.Context) -> Settings:
