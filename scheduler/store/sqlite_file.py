@@ -58,14 +58,16 @@ def make_file(file: Path) -> None:
 
 
 def _reader(file: Path) -> sqlite3.Connection:
-    try:
+    if file.with_name(file.name + "-wal").exists():
         return _checked_reader(_address(file, "mode=ro"))
+    # Nobody has it open, and all of it is in the main file.
+    try:
+        # mode=ro would leave an empty -wal and -shm file behind: only who may write may remove them.
+        return _checked_reader(_address(file, "mode=rw"))
     except sqlite3.OperationalError:
-        # A reader in a folder it may not write to cannot make the -shm file. Without a -wal file nobody has
-        # the database open, and all of it is in the main file.
-        if not file.exists() or file.with_name(file.name + "-wal").exists():
+        if not file.exists():
             raise
-        return _checked_reader(_address(file, "mode=ro&immutable=1"))
+        return _checked_reader(_address(file, "mode=ro&immutable=1"))  # in a folder that cannot be written to
 
 
 def _checked_reader(address: str) -> sqlite3.Connection:

@@ -78,13 +78,23 @@ def test_the_file_is_write_ahead_and_fully_synchronous(file: Path) -> None:
 MODES = {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 0}
 
 
-def test_readers_change_no_byte_of_the_file(file: Path) -> None:
-    before = _bytes(file)
+@pytest.mark.parametrize("left", [False, True])
+def test_readers_change_no_byte_of_the_file(file: Path, left: bool, program: Program) -> None:
+    if left:  # a process that was killed leaves what it wrote in the -wal file
+        killed = program(HOLDER, str(file))
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "held\n"
+        killed.kill()
+        killed.wait()
+    before = {path.name: _bytes(path) for path in file.parent.iterdir() if not path.name.endswith("-shm")}
+    assert len(before) == 1 + left
     for _ in range(3):
         reader = open_store(_url(file), create=False, read_only=True)
         assert _epoch(reader) == 0
         reader.close()
-    assert _bytes(file) == before
+    after = {path.name: _bytes(path) for path in file.parent.iterdir() if not path.name.endswith("-shm")}
+    assert after == before
+    assert left or not list(file.parent.glob("*-shm"))
 
 
 def test_readers_see_what_writers_just_committed(file: Path) -> None:
