@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .desired import CODE, Wanted, WantedJob, WantedTrigger, in_code
 from .errors import Conflict
@@ -27,11 +27,11 @@ class Seen:
     known_revision: int | None = None
     newer_lives: bool = False
     """Whether a live node carries the namespace's current revision, or a newer one."""
-    triggers: Mapping[str, TriggerHead] = None  # type: ignore[assignment]
-    jobs: Mapping[str, JobHead] = None  # type: ignore[assignment]
-    using: Mapping[int, set[int]] = None  # type: ignore[assignment]
+    triggers: Mapping[str, TriggerHead] = field(default_factory=dict)
+    jobs: Mapping[str, JobHead] = field(default_factory=dict)
+    using: Mapping[int, set[int]] = field(default_factory=dict)
     """{job id: triggers that use it} of jobs that may have to go."""
-    defaults: Mapping[str, object] = None  # type: ignore[assignment]
+    defaults: Mapping[str, object] = field(default_factory=dict)
     defaults_namespace: str | None = None
 
 

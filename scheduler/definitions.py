@@ -11,7 +11,7 @@ from ..triggers.errors import TriggerError, ZoneError
 from ..triggers.instant import SECOND
 from ..triggers.job import JobDefinition, JobPolicies
 from ..triggers.schedule import Schedule
-from ..triggers.trigger import SPEC_VERSION, TriggerDefinition, trigger_key
+from ..triggers.trigger import SPEC_VERSION, TriggerDefinition
 from .clock import Clock
 from .effective import job_policies
 from .errors import JobUnloadable

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from ..triggers.job import JOB_SPEC_VERSION, JobDefinition, canonical, digest
 from ..triggers.trigger import TriggerDefinition
+from .errors import Refused
 
 CODE = "code"
 """The namespace of what programs add; no file may claim it."""
@@ -72,7 +73,14 @@ class Wanted:
 
 
 def wanted_of(declared: Declared) -> Wanted:
-    """The rows that `declared` asks for; jobs that a trigger names and nobody declares are looked up in code."""
+    """The rows that `declared` asks for; jobs that a trigger names and nobody declares are looked up in code.
+
+    Raises Refused for a file that claims the namespace of what programs add.
+    """
+    if declared.namespace == CODE and declared.revision_digest:
+        raise Refused(
+            f"namespace {CODE!r} belongs to what programs add", hint="give the file another namespace"
+        )
     triggers = {trigger.key: WantedTrigger.of(trigger) for trigger in declared.triggers}
     jobs = {job.name: _wanted_job(job, declared.namespace) for job in declared.jobs}
     for trigger in declared.triggers:

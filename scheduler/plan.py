@@ -74,12 +74,8 @@ def plan(store: Store | None, declared: Declared, *, prune: str = "retire") -> P
     """What `apply` would do; without a store (None) everything is new. Raises Conflict as apply does."""
     wanted = wanted_of(declared)
     if store is None:
-        return _Planning(wanted, _nothing_seen(), SystemClock().wall(), prune).plan()
+        return _Planning(wanted, Seen(), SystemClock().wall(), prune).plan()
     return store.read("plan", lambda tx: _planning(tx, wanted, prune).plan())
-
-
-def _nothing_seen() -> Seen:
-    return Seen(triggers={}, jobs={}, using={}, defaults={})
 
 
 def _planning(tx: Tx, wanted: Wanted, prune: str) -> "_Planning":

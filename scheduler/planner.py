@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from ..triggers.instant import SECOND, rfc3339
 from .context import RunRequest
-from .definitions import KnownJob
+from .definitions import CompiledTrigger, KnownJob
 from .errors import SchedulerError, StoreUnavailable
 from .loaded_job import LoadedJob
 from .parts import Parts
+from .store.late_firings import judge_late_firings
 from .store.take_rows import Look, Wanted, lock_clocks, lock_firings, look, taken_rows
 from .store.tx import Tx
 from .take import Take
@@ -65,7 +66,7 @@ class Planner:
         if taken is None:
             return _BUSY_POLL
         self._after(taken)
-        if taken.requests or taken.decided or taken.poisoned or taken.to_load:
+        if taken.requests or taken.decided or taken.poisoned or taken.to_load or taken.late:
             return 0.0
         # Due work that nobody could start here (busy jobs, full node): look again soon, but do not spin on it.
         return min(_BUSY_POLL, self._until(seen))
@@ -212,6 +213,8 @@ class Planner:
             self._definitions.leave_trigger(trigger_id, taken.now, reason)
         for trigger_id, reason in taken.poisoned.items():
             log.error("trigger.error trigger_id=%s kind=poison reason=%s", trigger_id, reason)
+        for trigger in taken.late.values():
+            self._judge_again(trigger)
         self._definitions.decided(taken.decided)
         if taken.to_load:
             fresh = self._definitions.load(taken.to_load, taken.now)
@@ -219,3 +222,17 @@ class Planner:
                 self._hooks.loaded(fresh)
         if taken.left and self._who.live_nodes > 1 and not self._hand.free():
             self._hooks.more_due()
+
+    def _judge_again(self, trigger: CompiledTrigger) -> None:
+        rule = trigger.definition.misfire
+        judged = self._store.transaction("judge again", lambda tx: judge_late_firings(tx, trigger.id, rule))
+        if judged is not None:
+            log.warning(
+                "misfire trigger=%s due=%s slots=%s cause=%s policy=%s decision=%s",
+                trigger.key,
+                rfc3339(judged.first),
+                judged.slots,
+                judged.cause,
+                judged.policy,
+                judged.decision,
+            )

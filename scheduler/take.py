@@ -295,6 +295,9 @@ class Take:
             return
         trigger_id = firing.trigger_id or firing.requested_trigger_id
         trigger = None if trigger_id is None else self._definitions.trigger(self._tx, trigger_id)
+        if trigger is not None and self._is_late(firing, trigger):
+            self.taken.late[trigger.id] = trigger
+            return
         self._left -= 1
         fence, now = firing.fence + 1, self._tx.now()
         if key is not None:
@@ -317,6 +320,11 @@ class Take:
             )
         )
         self.taken.requests.append(request_again(firing, loaded, trigger, self._who, now))
+
+    def _is_late(self, firing: DueFiring, trigger: CompiledTrigger) -> bool:
+        """A slot that was decided in time and never begun until it is older than the threshold is judged again."""
+        fresh = firing.reason == "schedule" and firing.attempt == 0 and firing.recoveries == 0
+        return fresh and self._tx.now() - firing.run_at > trigger.definition.misfire.threshold
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ class Taken:
     undecidable: dict[int, str] = field(default_factory=dict)
     poisoned: dict[int, str] = field(default_factory=dict)
     to_load: set[int] = field(default_factory=set)
+    late: dict[int, CompiledTrigger] = field(default_factory=dict)
+    """Triggers with due firings that must be judged again before they run."""
     left: int = 0
     """Due rows that were seen and left: no capacity, not loaded, busy."""
 

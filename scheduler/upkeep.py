@@ -28,12 +28,14 @@ from .store.trigger_rows import (
 )
 from .store.tx import Tx
 from .stored import ERROR, Stored, closing_row, next_slot, span_owed
+from .zone_update import update_zones
 
 ALONE = MINUTE
 """How long the only live node must find a trigger undecidable before it is in error."""
 UNLOADABLE = 10 * MINUTE
 """How long no live node can load a job before its due triggers are in error."""
 _CLEAR_EVERY = 60.0
+_ZONES_EVERY = 600.0
 
 log = logging.getLogger("qsched.upkeep")
 
@@ -41,9 +43,16 @@ log = logging.getLogger("qsched.upkeep")
 class Upkeep:
     """One per node. `end_pauses(group keys, trigger keys)` resumes what was paused until now."""
 
-    def __init__(self, parts: Parts, end_pauses: Callable[[Sequence[str], Sequence[str]], None]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        end_pauses: Callable[[Sequence[str], Sequence[str]], None],
+        tzdata: str | None = None,
+    ) -> None:
         self._parts = parts
         self._end_pauses = end_pauses
+        self._tzdata = tzdata
+        self._zones_at = 0.0
         self._clear_at = 0.0
 
     def step(self) -> float:
@@ -58,6 +67,9 @@ class Upkeep:
             self._end_pauses(groups, keys)
         if parts.definitions.undecidable() or parts.definitions.unloadable_jobs():
             parts.store.transaction("errors", self._write_errors)
+        if parts.clock.monotonic() >= self._zones_at:
+            self._zones_at = parts.clock.monotonic() + _ZONES_EVERY
+            update_zones(parts, self._tzdata)
         if parts.clock.monotonic() >= self._clear_at:
             self._clear_at = parts.clock.monotonic() + _CLEAR_EVERY
             self.clear_errors()

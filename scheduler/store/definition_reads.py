@@ -1,6 +1,6 @@
 """Definitions as a node reads them while it takes: triggers by id, jobs by id, what the cluster defaults to."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from .tx import Tx
@@ -64,3 +64,19 @@ def read_cluster(tx: Tx) -> tuple[str, str | None]:
     """(uuid, defaults as JSON text) of the cluster."""
     row = tx.run("SELECT uuid, defaults FROM qsched_clusters WHERE id = ?", tx.cluster).one()
     return row[0], row[1]
+
+
+def oldest_tzdata(tx: Tx, key: Callable[[str | None], tuple[int, ...]]) -> tuple[str | None, str | None]:
+    """(the cluster's zone data version, the oldest one of a live node); `key` orders versions."""
+    known = tx.run("SELECT tzdata FROM qsched_clusters WHERE id = ?", tx.cluster).scalar_one()
+    live = tx.run(
+        "SELECT tzdata FROM qsched_nodes WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ?",
+        tx.cluster,
+        tx.now(),
+    )
+    return known, min((row[0] for row in live), key=key, default=known)
+
+
+def claim_tzdata(tx: Tx, version: str) -> None:
+    """The cluster's next fires are computed with this version of the zone data."""
+    tx.run("UPDATE qsched_clusters SET tzdata = ? WHERE id = ?", version, tx.cluster)

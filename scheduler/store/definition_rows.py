@@ -109,8 +109,11 @@ def read_defaults(tx: Tx) -> tuple[dict[str, Any], str | None]:
     ).one_or_none()
     if row is None or row[0] is None:
         return {}, None if row is None else row[1]
-    defaults = json.loads(row[0])
-    return dict(defaults), row[1]
+    try:
+        defaults = json.loads(row[0])
+    except ValueError:
+        return {}, row[1]  # a broken text is no default; the next apply of its file mends it
+    return (defaults if isinstance(defaults, dict) else {}), row[1]
 
 
 def write_defaults(tx: Tx, defaults: Mapping[str, Any], namespace: str | None) -> None:

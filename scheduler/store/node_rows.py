@@ -54,6 +54,11 @@ def register(tx: Tx, facts: NodeFacts) -> tuple[int, str]:
     now = tx.now()
     # The cluster row serialises registrations: two nodes that start at once must not both find the name free.
     tx.run("SELECT id FROM qsched_clusters WHERE id = ?" + tx.dialect.for_update, tx.cluster)
+    # The mode is the cluster's, unset until its first node starts.
+    tx.run(
+        "UPDATE qsched_clusters SET coordination = 'row_locks' WHERE id = ? AND coordination IS NULL",
+        tx.cluster,
+    )
     taken = {peer.name for peer in live_nodes(tx)}
     name, number = facts.name, 1
     while name in taken:

@@ -65,6 +65,7 @@ clusters = _table(
     Column("epoch", Big, nullable=False, server_default="0"),
     Column("leader_incarnation", Big),
     Column("leader_until", Big),
+    Column("tzdata", String(20)),  # the newest zone data that next fires were computed with
     Column("defaults", Json),  # cluster-wide retry, overlap, …
     Column("defaults_namespace", String(200)),
     Column("created_at", Big, nullable=False),
@@ -138,7 +139,6 @@ triggers = _table(
     Column("paused_by", String(200)),
     Column("paused_until", Big),
     Column("paused_reason", String(1000)),
-    Column("tzdata", String(20)),
     Column("revision", Big),
     Column("created_at", Big, nullable=False),
     Column("updated_at", Big, nullable=False),

@@ -257,6 +257,15 @@ def all_triggers(tx: Tx) -> list[TriggerRow]:
     return [TriggerRow(*row) for row in rows]
 
 
+def waiting_ids(tx: Tx, after: int, limit: int) -> list[int]:
+    """The ids of waiting triggers above `after`, ascending."""
+    rows = tx.run(
+        "SELECT id FROM qsched_triggers WHERE cluster = ? AND id > ? AND state = ? ORDER BY id LIMIT ?",
+        *(tx.cluster, after, WAITING, limit),
+    )
+    return [row[0] for row in rows]
+
+
 def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) -> list[int]:
     """New triggers with their clocks; answers their ids in order. A key that is there already raises ConstraintHit."""
     now = tx.now()
