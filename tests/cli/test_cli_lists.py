@@ -1,22 +1,11 @@
 """What the lists say: every field of the JSON contract, misfires at a glance, bad rows shown as such, nothing changed."""
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from qsched.triggers.instant import DAY, HOUR, SECOND
 
-from support.command_line import NOW, Command, Filled
-
-TWO = """
-qsched: 1
-namespace: shop
-jobs: {j: {command: "true"}, r: {python: "no.such.module:rates", request_recovery: true, timeout: 10m, overlap: skip}}
-triggers:
-  nightly: {job: j, cron: "0 2 * * 0", time_zone: Europe/Istanbul}
-  hourly: {job: r, quartz: "0 0 * * * ?", group: billing, paused: true}
-"""
+from support.command_line import NOW, SHOP, Command, Filled, copies, misfired
 
 TRIGGER_FIELDS = [
     *("name", "group", "job", "schedule", "time_zone", "state", "paused", "next_fire_at", "prev_fire_at"),
@@ -51,32 +40,6 @@ NODE_FIELDS = [
     *("name", "incarnation", "state", "host", "pid", "checked_in_at", "capacity", "running", "clock_offset"),
     *("leader", "version", "revision"),
 ]
-
-
-def misfired(filled: Filled) -> int:
-    """A trigger of nine missed slots, as the planner would have left it; answers the firing's id."""
-    filled.declare(TWO)
-    slot = NOW - 5 * SECOND
-    number = filled.firing(
-        "nightly",
-        scheduled_at=slot,
-        first_scheduled_at=slot - 80 * SECOND,
-        covers=9,
-        reason="misfire",
-        noticed_at=NOW,
-        first_started_at=NOW + SECOND // 2,
-        started_at=NOW + SECOND // 2,
-        finished_at=NOW + 2 * SECOND,
-        outcome="failed",
-        state="failed",
-        error='{"type": "builtins.OSError", "message": "no route"}',
-        misfire_cause="node_down",
-        misfire_policy="fire_once",
-        misfire_decision="ran the last of 9",
-        note="retries exhausted",
-    )
-    filled.clock("nightly", fires=1, misfires=9, last_fire_at=slot, last_misfire_at=slot)
-    return number
 
 
 def test_a_trigger_has_every_field_of_the_contract(qsched: Command, filled: Filled) -> None:
@@ -136,7 +99,7 @@ def test_a_firing_has_every_field_of_the_contract(qsched: Command, filled: Fille
 
 
 def test_a_firing_shows_the_attempts_that_went_before(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     number = filled.firing("nightly", attempt=1, fence=2, started_at=NOW + 9 * SECOND, state="running")
     filled.sql(
         "INSERT INTO qsched_attempts (firing_id, fence, cluster, attempt, recovering, started_at, finished_at,"
@@ -189,7 +152,7 @@ def test_misfires_are_seen_at_a_glance(qsched: Command, filled: Filled) -> None:
 
 
 def test_only_firings_that_carry_a_misfire_are_misfires(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     filled.firing("nightly")
     filled.firing(
         "nightly",
@@ -203,7 +166,7 @@ def test_only_firings_that_carry_a_misfire_are_misfires(qsched: Command, filled:
 
 
 def test_firings_are_chosen_by_trigger_state_age_and_number(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     old = filled.firing("nightly", scheduled_at=NOW - 3 * DAY)
     new = filled.firing("nightly", scheduled_at=NOW - HOUR, state="failed", outcome="failed")
     other = filled.firing("hourly", scheduled_at=NOW - HOUR)
@@ -225,30 +188,17 @@ def test_firings_are_chosen_by_trigger_state_age_and_number(qsched: Command, fil
 
 
 def test_more_firings_than_a_page_come_once_each_and_in_order(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     number = filled.firing("nightly")
-    filled.sql(_copies("qsched_firings", "id, scheduled_at", "id + n, scheduled_at + n", 4500, number))
+    filled.sql(copies("qsched_firings", "id, scheduled_at", "id + n, scheduled_at + n", 4500, number))
     ids = [int(line) for line in qsched("firings", "list", "-o", "name").out.splitlines()]
     assert ids == sorted(ids, reverse=True)
     assert len(ids) == len(set(ids)) == 4501
     assert len(qsched("firings", "list", "-o", "name", "--limit", "2001").out.splitlines()) == 2001
 
 
-def _copies(table: str, columns: str, values: str, count: int, of: int) -> str:
-    """SQL that copies row `of` of a table `count` times, with other `values` in `columns`."""
-    changed = dict(zip(columns.split(", "), values.split(", "), strict=True))
-    from qsched.scheduler.store.tables import metadata
-
-    names = [column.name for column in metadata.tables[table].columns]
-    chosen = ", ".join(changed.get(name, name) for name in names)
-    return (
-        f"INSERT INTO {table} ({', '.join(names)}) WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k"
-        f" WHERE n < {count}) SELECT {chosen} FROM {table}, k WHERE id = {of}"
-    )
-
-
 def test_jobs_say_what_they_run(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     j, r = qsched("jobs", "list", "-o", "json").items
     assert (j["name"], j["kind"], j["target"], j["triggers"]) == ("j", "command", "true", 1)
     assert (r["kind"], r["target"]) == ("python", "no.such.module:rates")
@@ -274,122 +224,6 @@ def test_the_weekday_of_the_next_fire_is_named(
     assert day in qsched("triggers", "list", "--store", filled.url).out
 
 
-BAD_ROWS = {
-    "not json": "{",
-    "no object": "[1]",
-    "no schedule": '{"v": 1, "job": "j"}',
-    "no text": "",
-    "an unknown kind": '{"v": 1, "job": "j", "schedule": {"lunar": "full"}}',
-    "numbers for names": '{"v": 1, "job": 7, "schedule": {"cron": 7}, "time_zone": 3}',
-    "a zone nobody knows": '{"v": 1, "job": "j", "schedule": {"cron": "* * * * *"}, "time_zone": "Mars/Base"}',
-    "an expression nobody reads": '{"v": 1, "job": "j", "schedule": {"cron": "61 * * * *"}}',
-    "a newer format": '{"v": 99, "job": "j", "schedule": {"moon": 1}}',
-    "an interval out of this world": '{"v": 1, "job": "j", "schedule": {"every": -1, "anchor": 99999999999999999999}}',
-    "null schedule": '{"v": 1, "job": "j", "schedule": null}',
-}
-
-
-@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name"])
-def test_bad_rows_are_shown_as_such_beside_the_good_ones(qsched: Command, filled: Filled, form: str) -> None:
-    good = "".join(f"  good{n}: {{job: j, every: 1h}}\n" for n in range(20))
-    bad = "".join(f"  bad{n:02d}: {{job: j, every: 1h}}\n" for n in range(len(BAD_ROWS)))
-    filled.declare(f"qsched: 1\njobs: {{j: {{command: 'true'}}}}\ntriggers:\n{good}{bad}")
-    for n, spec in enumerate(BAD_ROWS.values()):
-        filled.sql("UPDATE qsched_triggers SET spec = ? WHERE name = ?", spec, f"bad{n:02d}")
-    said = qsched("triggers", "list", "-o", form)
-    assert (said.code, said.err) == (0, "")
-    for n in range(20):
-        assert f"good{n}" in said.out
-    for n in range(len(BAD_ROWS)):
-        assert f"bad{n:02d}" in said.out
-        assert qsched("triggers", "show", f"bad{n:02d}").code == 0
-        assert qsched("triggers", "next", f"bad{n:02d}").code == 1
-    if form == "json":
-        states = {item["name"]: item["state"] for item in said.items}
-        assert states["good0"] == "waiting"
-        assert states["bad00"] == states["bad01"] == states["bad02"] == states["bad10"] == "error"
-        assert all(item["error"] for item in said.items if item["state"] == "error")
-
-
-def test_no_reading_command_changes_a_byte_of_the_store(
-    qsched: Command, filled: Filled, tmp_path: Path
-) -> None:
-    number = misfired(filled)
-    filled.sql("UPDATE qsched_triggers SET spec = '{' WHERE name = 'hourly'")
-    filled.store.close()
-    before = _checksum(tmp_path)
-    for command in (
-        ("triggers", "list"),
-        ("triggers", "list", "-o", "json"),
-        ("triggers", "show", "nightly"),
-        ("triggers", "next", "nightly"),
-        ("triggers", "show", "billing/hourly"),
-        ("misfires", "list"),
-        ("firings", "list"),
-        ("firings", "show", str(number)),
-        ("jobs", "list"),
-        ("nodes", "list"),
-        ("db", "current"),
-    ):
-        assert qsched(*command).code == 0, command
-    assert _checksum(tmp_path) == before
-
-
-def _checksum(folder: Path) -> dict[str, str]:
-    """Every file that holds data: SQLite's -shm is an index of the other two, made by whoever reads."""
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.iterdir()
-        if not path.name.endswith("-shm") and path.stat().st_size
-    }
-
-
-def test_the_list_needs_no_job_code_and_no_engine(
-    qsched_process: Command, filled: Filled, tmp_path: Path
-) -> None:
-    misfired(filled)
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Never:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        banned = ('no.such', 'pydantic', 'yaml', 'alembic', 'croniter', 'psycopg', 'pymysql', 'dateutil',\n"
-        "                  'qsched.triggers.cron', 'qsched.triggers.retry', 'qsched.scheduler.store.tables')\n"
-        "        if name.startswith(banned):\n"
-        "            raise AssertionError(f'{name} is imported by a list')\n"
-        "sys.meta_path.insert(0, Never())\n"
-    )
-    for form in ("table", "wide", "json", "name"):
-        said = qsched_process("triggers", "list", "-o", form, PYTHONPATH=str(tmp_path))
-        assert (said.code, said.err) == (0, "")
-
-
-def test_an_unreachable_database_is_one_line_and_exit_5(qsched_process: Command) -> None:
-    for url in ("postgresql://u@127.0.0.1:1/d", "mariadb://u@127.0.0.1:1/d"):
-        said = qsched_process("triggers", "list", "--store", url)
-        assert (said.code, said.out) == (5, "")
-        assert said.err.count("\n") == 1
-
-
-def many(filled: Filled, count: int) -> None:
-    """`count` triggers: copies of one, by SQL."""
-    filled.declare("qsched: 1\njobs: {j: {command: 'true'}}\ntriggers: {t: {job: j, cron: '15 2 * * *'}}\n")
-    number = filled.trigger_id("t")
-    filled.sql(_copies("qsched_triggers", "id, name", "id + n, 't' || n", count - 1, number))
-    filled.sql(_copies("qsched_trigger_clocks", "id", "id + n", count - 1, number))
-
-
-def test_a_long_list_comes_whole_in_bounded_memory(
-    qsched_process: Command, filled: Filled, long_form: bool
-) -> None:
-    count = 70_000 if long_form else 5_000
-    many(filled, count)
-    names = qsched_process("triggers", "list", "-o", "name").out.splitlines()
-    assert len(names) == len(set(names)) == count
-    said = qsched_process("triggers", "list", "-o", "json")
-    assert len(said.items) == count
-    assert len(qsched_process("triggers", "list").out.splitlines()) == count + 1
-
-
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_an_empty_list_is_a_document_too(qsched: Command, filled: Filled, form: str) -> None:
     import yaml
@@ -407,12 +241,12 @@ def test_yaml_says_what_json_says(qsched: Command, filled: Filled) -> None:
 
 
 def test_names_alone_are_one_key_a_line(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     assert qsched("triggers", "list", "-o", "name").out == "billing/hourly\nnightly\n"
 
 
 def test_times_are_shown_in_the_zone_asked_for(qsched: Command, filled: Filled) -> None:
-    filled.declare(TWO)
+    filled.declare(SHOP)
     assert "Sun 22 Dec 2019 02:00:00" in qsched("triggers", "list", "--tz", "Europe/Istanbul").out
     assert "Sat 21 Dec 2019 23:00:00" in qsched("triggers", "list").out
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from qsched.scheduler.apply import apply
 from qsched.scheduler.store.database import Store
+from qsched.scheduler.store.tables import metadata
 from qsched.triggers.declaration import load_text
 from qsched.triggers.instant import SECOND
 
@@ -101,3 +102,51 @@ class Filled:
             *columns.values(),
             self.trigger_id(trigger),
         )
+
+
+SHOP = """
+qsched: 1
+namespace: shop
+jobs: {j: {command: "true"}, r: {python: "no.such.module:rates", request_recovery: true, timeout: 10m, overlap: skip}}
+triggers:
+  nightly: {job: j, cron: "0 2 * * 0", time_zone: Europe/Istanbul}
+  hourly: {job: r, quartz: "0 0 * * * ?", group: billing, paused: true}
+"""
+
+
+def misfired(filled: Filled) -> int:
+    """A trigger of nine missed slots, as the planner would have left it; answers the firing's id."""
+    filled.declare(SHOP)
+    slot = NOW - 5 * SECOND
+    number = filled.firing(
+        "nightly",
+        scheduled_at=slot,
+        first_scheduled_at=slot - 80 * SECOND,
+        covers=9,
+        reason="misfire",
+        noticed_at=NOW,
+        first_started_at=NOW + SECOND // 2,
+        started_at=NOW + SECOND // 2,
+        finished_at=NOW + 2 * SECOND,
+        outcome="failed",
+        state="failed",
+        error='{"type": "builtins.OSError", "message": "no route"}',
+        misfire_cause="node_down",
+        misfire_policy="fire_once",
+        misfire_decision="ran the last of 9",
+        note="retries exhausted",
+    )
+    filled.clock("nightly", fires=1, misfires=9, last_fire_at=slot, last_misfire_at=slot)
+    return number
+
+
+def copies(table: str, columns: str, values: str, count: int, of: int) -> str:
+    """SQL that copies row `of` of a table `count` times, with other `values` in `columns`."""
+    changed = dict(zip(columns.split(", "), values.split(", "), strict=True))
+
+    names = [column.name for column in metadata.tables[table].columns]
+    chosen = ", ".join(changed.get(name, name) for name in names)
+    return (
+        f"INSERT INTO {table} ({', '.join(names)}) WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k"
+        f" WHERE n < {count}) SELECT {chosen} FROM {table}, k WHERE id = {of}"
+    )
