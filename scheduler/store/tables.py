@@ -217,7 +217,7 @@ firings = _table(
     Column("error", Json),  # {"type", "message", "traceback"}, bounded
     Column("note", Text),  # why the next attempt is due, or why there is none
     Column("retry_dropped", String(20)),
-    Column("misfire_cause", String(12)),
+    Column("misfire_cause", String(20)),
     Column("misfire_policy", String(10)),
     Column("misfire_decision", String(60)),
     Column("cancel_requested_at", Big),

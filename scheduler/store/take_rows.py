@@ -78,14 +78,32 @@ class Wanted(NamedTuple):
     """Only what became due after this instant: the part of the capacity that serves what is on time."""
 
 
-def look(tx: Tx, guess: int) -> Look:
-    """How much is due and when more will be; `guess` is the caller's estimate of the database's time (µs)."""
+_HELD = (
+    "EXISTS (SELECT 1 FROM qsched_triggers t LEFT JOIN qsched_paused_groups g"
+    " ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE t.id = f.trigger_id"
+    " AND (t.paused_at IS NOT NULL OR g.paused_at IS NOT NULL OR t.state = 'retired'))"
+)
+_OVERTAKEN = "f.attempt > 0 AND EXISTS (SELECT 1 FROM qsched_trigger_clocks o WHERE o.id = f.trigger_id AND o.next_run_at <= ?)"
+# Not those of a paused or retired trigger (manual ones run all the same), and no retry whose trigger's next slot has come:
+# that slot's decision will end it, and started now it would run beside it. One value: the instant.
+_MAY_START = f"(f.trigger_id IS NULL OR NOT ({_HELD} OR {_OVERTAKEN}))"
+
+# Of a job that is to be cancelled for its next slot: something runs that nobody has asked to stop yet.
+_UNASKED = (
+    "(c.overlap = 'cancel' AND EXISTS (SELECT 1 FROM qsched_firings r"
+    " WHERE r.job_id = c.job_id AND r.state = 'running' AND r.cancel_requested_at IS NULL))"
+)
+
+
+def look(tx: Tx, guess: int, most: int = LOOK_LIMIT) -> Look:
+    """How much is due, counted up to `most`, and when more will be; `guess` estimates the database's time (µs)."""
+    most = min(most, LOOK_LIMIT)
     row = tx.run(
         f"SELECT {tx.now_column},"
         " (SELECT COUNT(*) FROM (SELECT 1 FROM qsched_trigger_clocks WHERE cluster = ? AND next_run_at <= ?"
-        f" LIMIT {LOOK_LIMIT}) a),"
+        f" LIMIT {most}) a),"
         " (SELECT COUNT(*) FROM (SELECT 1 FROM qsched_firings WHERE cluster = ? AND state = 'due' AND run_at <= ?"
-        f" LIMIT {LOOK_LIMIT}) b),"
+        f" LIMIT {most}) b),"
         " (SELECT MIN(next_run_at) FROM qsched_trigger_clocks WHERE cluster = ? AND next_run_at > ?),"
         " (SELECT MIN(run_at) FROM qsched_firings WHERE cluster = ? AND state = 'due' AND run_at > ?)",
         *(value for _ in range(4) for value in (tx.cluster, guess)),
@@ -96,6 +114,8 @@ def look(tx: Tx, guess: int) -> Look:
 
 def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
     """Lock due triggers, oldest first; those another node holds are passed by. Triggers of a busy job are not due."""
+    if wanted.limit < 1:
+        return []
     clauses, values = _excluding(tx, "c", wanted)
     busy = (
         "EXISTS (SELECT 1 FROM qsched_permits p"
@@ -104,7 +124,7 @@ def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
     rows = tx.rows(
         f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
         f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
-        f" AND (c.overlap IN ('allow', 'skip') OR NOT {busy})"
+        f" AND (c.overlap IN ('allow', 'skip') OR NOT {busy} OR {_UNASKED})"
         f" ORDER BY c.next_run_at, c.precedence, c.id LIMIT ?{tx.dialect.skip_locked}",
         tx.cluster,
         now,
@@ -115,12 +135,12 @@ def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
 
 
 def lock_startless_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
-    """Lock due triggers whose decision may start nothing (misfire skip, overlap skip): a full node decides these too."""
+    """Lock due triggers whose decision may start nothing (misfire skip, overlap skip and cancel): for a full node too."""
     clauses, values = _excluding(tx, "c", wanted)
     rows = tx.rows(
         f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
         f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
-        " AND (c.overlap = 'skip' OR c.skip_after < ? - c.next_run_at)"
+        f" AND (c.overlap = 'skip' OR c.skip_after < ? - c.next_run_at OR {_UNASKED})"
         f" ORDER BY c.next_run_at, c.precedence, c.id LIMIT ?{tx.dialect.skip_locked}",
         tx.cluster,
         now,
@@ -132,20 +152,20 @@ def lock_startless_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
 
 
 def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
-    """Lock due firings, oldest first; not those of a paused or retired trigger (manual ones run all the same)."""
+    """Lock due firings that may start, oldest first; those another node holds are passed by."""
+    if wanted.limit < 1:
+        return []
     clauses, values = _excluding(tx, "f", wanted)
     rows = tx.rows(
         f"SELECT {','.join('f.' + name for name in DueFiring._fields)} FROM qsched_firings f"
         f" WHERE f.cluster = ? AND f.state = 'due' AND f.run_at <= ?{clauses}"
         " AND (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
         " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
-        " AND (f.trigger_id IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_triggers t LEFT JOIN qsched_paused_groups g"
-        " ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE t.id = f.trigger_id"
-        " AND (t.paused_at IS NOT NULL OR g.paused_at IS NOT NULL OR t.state = 'retired')))"
-        f" ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
+        f" AND {_MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
         tx.cluster,
         now,
         *values,
+        now,
         wanted.limit,
     )
     return list(map(DueFiring._make, rows))
@@ -231,12 +251,13 @@ def hold_permits(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
 
 
 def jobs_with_due_firings(tx: Tx, job_ids: Collection[int], now: int) -> set[int]:
-    """Of `job_ids`, those that have a firing which is due now and so goes first (a job is busy with it)."""
-    condition, values = tx.among("job_id", sorted(job_ids))
-    rows = tx.run(
-        f"SELECT DISTINCT job_id FROM qsched_firings WHERE {condition} AND state IN ('due', 'running')"
-        " AND state = 'due' AND run_at <= ?",
+    """Of `job_ids`, those that have a firing which may start now and so goes first (a job is busy with it)."""
+    condition, values = tx.among("f.job_id", sorted(job_ids))
+    rows = tx.rows(
+        f"SELECT DISTINCT f.job_id FROM qsched_firings f WHERE {condition} AND f.state IN ('due', 'running')"
+        f" AND f.state = 'due' AND f.run_at <= ? AND {_MAY_START}",
         *values,
+        now,
         now,
     )
     return {row[0] for row in rows}
