@@ -9,7 +9,19 @@ from qsched.scheduler.apply import apply
 from qsched.scheduler.errors import Conflict, Refused
 from qsched.scheduler.store.database import Store
 
-from support.declared import REPORT, Declared, Hands, at, command, declared, dump, new_store, rows, trigger
+from support.declared import (
+    Declared,
+    Hands,
+    at,
+    clock,
+    command,
+    declared,
+    dump,
+    keys,
+    new_store,
+    rows,
+    trigger,
+)
 
 WEDNESDAY = "2024-01-10 12:00"
 
@@ -24,34 +36,6 @@ def store(store_url: str, hands: Hands) -> Iterator[Store]:
     store = new_store(store_url, hands)
     yield store
     store.close()
-
-
-def clock(store: Store, name: str) -> dict[str, Any]:
-    """A trigger's state and clock, by the name of its row."""
-    columns = (
-        "state",
-        "next_fire_at",
-        "next_run_at",
-        "watermark",
-        "version",
-        "fires",
-        "overlap",
-        "skip_after",
-    )
-    found = rows(
-        store,
-        f"SELECT t.state, {', '.join('c.' + column for column in columns[1:])} FROM qsched_triggers t"
-        " JOIN qsched_trigger_clocks c ON c.id = t.id WHERE t.name = ?",
-        name,
-    )
-    assert len(found) == 1
-    return dict(zip(columns, found[0], strict=True))
-
-
-def keys(store: Store, state: str = "waiting") -> list[str]:
-    return [
-        row[0] for row in rows(store, "SELECT name FROM qsched_triggers WHERE state = ? ORDER BY name", state)
-    ]
 
 
 def test_a_new_trigger_waits_for_its_first_slot_and_owes_nothing_before(store: Store) -> None:
@@ -246,118 +230,3 @@ def test_expired_is_done_with_a_warning(store: Store) -> None:
     assert clock(store, "later")["next_run_at"] == at("2024-01-10 13:00")
     assert sum("expired" in warning for warning in applied.warnings) == 3
     assert apply(store, past).status == "up_to_date"
-
-
-def test_the_file_pauses_only_where_its_own_key_changed(store: Store, hands: Hands) -> None:
-    apply(store, declared(trigger("a", paused=True)))
-    assert clock(store, "a")["next_run_at"] is None
-    store.transaction(
-        "resume by hand", lambda tx: tx.run("UPDATE qsched_triggers SET paused_at = NULL") and None
-    )
-    apply(store, declared(trigger("a", paused=True, description="x")))
-    assert rows(store, "SELECT paused_at FROM qsched_triggers") == [(None,)]
-    apply(store, declared(trigger("a", paused=False)))
-    apply(store, declared(trigger("a", paused=True)), who="ada")
-    assert rows(store, "SELECT paused_at, paused_by FROM qsched_triggers") == [(at(WEDNESDAY), "ada")]
-    hands.move_to("2024-01-10 12:05")
-    applied = apply(store, declared(trigger("a")))
-    assert applied.closed == 5
-    assert rows(store, "SELECT reason, covers FROM qsched_firings") == [("paused", 5)]
-    assert clock(store, "a")["next_run_at"] == at("2024-01-10 12:06")
-
-
-def test_a_new_trigger_of_a_paused_group_does_not_start(store: Store) -> None:
-    columns = "(cluster, group_name, paused_at)"
-    store.transaction(
-        "pause", lambda tx: tx.run(f"INSERT INTO qsched_paused_groups {columns} VALUES (1, 'g', 1)") and None
-    )
-    apply(store, declared(trigger("g/a"), trigger("b")))
-    assert clock(store, "a")["next_run_at"] is None
-    assert clock(store, "a")["next_fire_at"] == at("2024-01-10 12:01")
-    assert clock(store, "b")["next_run_at"] == at("2024-01-10 12:01")
-
-
-def test_a_definition_that_cannot_be_compiled_leaves_the_store_as_it_was(store: Store) -> None:
-    apply(store, declared(trigger("a")))
-    before = dump(store)
-    with pytest.raises(ValueError, match="61"):
-        apply(store, declared(trigger("a", "0 1 * * *"), trigger("b", "61 * * * *")))
-    assert dump(store) == before
-
-
-def test_a_broken_row_is_mended_by_the_same_file(store: Store, hands: Hands) -> None:
-    apply(store, declared(trigger("a")))
-    store.transaction(
-        "break",
-        lambda tx: (
-            tx.run(
-                "UPDATE qsched_triggers SET spec = '{', state = 'error', error_kind = 'poison', error = 'x'"
-            )
-            and None
-        ),
-    )
-    hands.move_to("2024-01-10 12:03")
-    assert apply(store, declared(trigger("a"))).changed == ("a",)
-    assert rows(store, "SELECT state, error, error_kind FROM qsched_triggers") == [("waiting", None, None)]
-    assert rows(store, "SELECT reason, covers FROM qsched_firings") == [("error", 1)]
-    assert clock(store, "a")["next_run_at"] == at("2024-01-10 12:04")
-
-
-def test_the_edit_of_a_trigger_tells_its_unfinished_firings_which_slot_is_next(store: Store) -> None:
-    from qsched.scheduler.firing import NewFiring
-    from qsched.scheduler.store.firing_rows import insert_firings
-
-    apply(store, declared(trigger("a", "0 * * * *")))
-    row = NewFiring(1, 1, None, 1, "a", "report", at("2024-01-10 12:00"), at("2024-01-10 12:00"), 1, "schedule", "due",
-                    at("2024-01-10 12:00"), 95, at("2024-01-10 12:00"), next_at=at("2024-01-10 13:00"))  # fmt: skip
-    store.transaction("insert", lambda tx: insert_firings(tx, [row]) and None)
-    apply(store, declared(trigger("a", "30 * * * *")))
-    assert rows(store, "SELECT next_at, state FROM qsched_firings") == [(at("2024-01-10 12:30"), "due")]
-    apply(store, declared(trigger("b")), allow_mass_prune=True)
-    assert rows(store, "SELECT state, outcome FROM qsched_firings") == [("cancelled", "cancelled")]
-
-
-def test_jobs_follow_the_file_and_stay_while_something_uses_them(store: Store) -> None:
-    apply(store, Declared((trigger("a"), trigger("b", job="mail")), (REPORT, command("mail"))))
-    apply(store, Declared((trigger("a"),), (command("report", "false"),)))
-    found = rows(store, "SELECT name, state, spec FROM qsched_jobs ORDER BY name")
-    assert [row[:2] for row in found] == [("mail", "retired"), ("report", "active")]
-    assert '"command":"false"' in found[1][2]
-    apply(store, Declared((trigger("x", job="report"),), (), "elsewhere"))
-    applied = apply(store, Declared((trigger("a", job="mail"),), (command("mail"),)))
-    assert any("'report'" in warning for warning in applied.warnings)
-    assert rows(store, "SELECT state FROM qsched_jobs ORDER BY name") == [("active",), ("active",)]
-
-
-def test_a_job_that_no_file_declares_is_looked_up_in_code(store: Store) -> None:
-    apply(store, Declared((trigger("a", job="app.jobs:send"), trigger("b", job="send"))))
-    found = rows(store, "SELECT name, namespace, spec FROM qsched_jobs ORDER BY name")
-    assert found == [
-        ("app.jobs:send", "code", '{"python":"app.jobs:send","v":1}'),
-        ("send", "code", '{"python":"send","v":1}'),
-    ]
-    apply(store, Declared((trigger("a", job="send"), trigger("b", job="send")), (command("send"),)))
-    assert rows(store, "SELECT namespace, state FROM qsched_jobs ORDER BY name") == [
-        ("code", "retired"),
-        ("default", "active"),
-    ]
-
-
-def test_overlap_reaches_the_clocks_and_makes_the_permit(store: Store) -> None:
-    from qsched.triggers.job import JobPolicies
-
-    def queued(overlap: str | None) -> Any:
-        return command("report", policies=JobPolicies(overlap=overlap))
-
-    apply(store, declared(trigger("a"), jobs=(queued(None),)))
-    assert clock(store, "a")["overlap"] == "allow"
-    assert rows(store, "SELECT COUNT(*) FROM qsched_permits") == [(0,)]
-    apply(store, declared(trigger("a"), jobs=(queued("queue"),)))
-    assert clock(store, "a")["overlap"] == "queue"
-    assert rows(store, "SELECT permit_key, n, job_id, firing_id FROM qsched_permits") == [
-        ("job:1", 0, 1, None)
-    ]
-    apply(store, declared(trigger("a"), jobs=(queued(None),), cluster_defaults={"overlap": "skip"}))
-    assert clock(store, "a")["overlap"] == "skip"
-    apply(store, declared(trigger("a"), jobs=(queued(None),)))
-    assert clock(store, "a")["overlap"] == "allow"

@@ -9,7 +9,18 @@ from qsched.scheduler.apply_chunk import Chunk, Written, write_chunk
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.tx import Tx
 
-from support.declared import Declared, Hands, at, command, declared, dump, new_store, rows, trigger
+from support.declared import (
+    Declared,
+    Hands,
+    at,
+    command,
+    declared,
+    dump,
+    new_store,
+    rows,
+    trigger,
+    write,
+)
 
 NOON = "2024-01-10 12:00"
 
@@ -32,16 +43,11 @@ NEW = declared(trigger("a"), trigger("c"))
 
 def node(store: Store, name: str, revision: int | None, lease_until: str) -> None:
     """A node that carries `revision` and lives until then."""
-    store.transaction(
-        "node",
-        lambda tx: (
-            tx.run(
-                "INSERT INTO qsched_nodes (cluster, name, host, pid, state, started_at, checked_in_at, lease_until,"
-                " renew_seq, capacity, version, revision) VALUES (?, ?, 'h', 1, 'up', 0, 0, ?, 1, 1, '1', ?)",
-                *(tx.cluster, name, at(lease_until), revision),
-            )
-            and None
-        ),
+    write(
+        store,
+        "INSERT INTO qsched_nodes (cluster, name, host, pid, state, started_at, checked_in_at, lease_until,"
+        " renew_seq, capacity, version, revision) VALUES (?, ?, 'h', 1, 'up', 0, 0, ?, 1, 1, '1', ?)",
+        *(store.cluster_id, name, at(lease_until), revision),
     )
 
 

@@ -10,12 +10,23 @@ from qsched.scheduler.errors import Conflict, Refused, UnknownTrigger
 from qsched.scheduler.firing import NewFiring
 from qsched.scheduler.groups import end_group_pauses, pause_group, resume_group
 from qsched.scheduler.store.database import Store
-from qsched.scheduler.store.firing_rows import insert_firings
 from qsched.scheduler.store.trigger_rows import ended_group_pauses, ended_pauses
 from qsched.triggers.errors import DefinitionError
 from qsched.triggers.job import JobPolicies
 
-from support.declared import Declared, Hands, at, command, declared, dump, new_store, rows, trigger
+from support.declared import (
+    Declared,
+    Hands,
+    at,
+    command,
+    declared,
+    dump,
+    new_store,
+    put,
+    rows,
+    trigger,
+    write,
+)
 
 NOON = "2024-01-10 12:00"
 
@@ -55,7 +66,7 @@ def ledger(store: Store) -> list[tuple[object, ...]]:
 def due_firing(store: Store, trigger_id: int, name: str, moment: str) -> None:
     slot = at(moment)
     row = NewFiring(1, trigger_id, None, 1, name, "report", slot, slot, 1, "schedule", "due", slot, 95, slot)
-    store.transaction("insert", lambda tx: insert_firings(tx, [row]) and None)
+    put(store, row)
 
 
 def audit(store: Store) -> list[tuple[object, ...]]:
@@ -218,12 +229,7 @@ def test_a_request_key_makes_one_firing_also_when_it_comes_twice_at_once(
 def test_what_is_stopped_is_fired_only_by_force(store: Store) -> None:
     pause(store, ["a"], who="ada")
     pause_group(store, "g")
-    store.transaction(
-        "error",
-        lambda tx: (
-            tx.run("UPDATE qsched_triggers SET state = 'error', error = 'bad' WHERE name = 'b'") and None
-        ),
-    )
+    write(store, "UPDATE qsched_triggers SET state = 'error', error = 'bad' WHERE name = 'b'")
     for key, words in (("a", "paused by ada"), ("b", "in error: bad"), ("g/c", "group 'g' is paused")):
         with pytest.raises(Refused, match=words) as refused:
             fire(store, key)
@@ -242,24 +248,13 @@ def test_data_that_json_cannot_carry_are_refused_before_anything_is_written(stor
 
 
 def test_reset_clears_an_error_and_may_move_the_watermark_back(store: Store, hands: Hands) -> None:
-    store.transaction(
-        "a clock that jumped",
-        lambda tx: (
-            tx.run(
-                "UPDATE qsched_trigger_clocks SET watermark = ?, next_fire_at = ?, next_run_at = NULL WHERE id = 1",
-                at("2030-01-01 00:00"),
-                at("2030-01-01 00:01"),
-            )
-            and None
-        ),
+    write(
+        store,
+        "UPDATE qsched_trigger_clocks SET watermark = ?, next_fire_at = ?, next_run_at = NULL WHERE id = 1",
+        at("2030-01-01 00:00"),
+        at("2030-01-01 00:01"),
     )
-    store.transaction(
-        "error",
-        lambda tx: (
-            tx.run("UPDATE qsched_triggers SET state = 'error', error = 'bad', error_kind = 'poison'")
-            and None
-        ),
-    )
+    write(store, "UPDATE qsched_triggers SET state = 'error', error = 'bad', error_kind = 'poison'")
     hands.move_to("2024-01-10 12:04:30")
     billed = {bill.key: bill.slots for bill in reset(store, ["a", "b"], who="ada")}
     assert billed == {"a": 0, "b": 4}
@@ -276,9 +271,7 @@ def test_reset_clears_an_error_and_may_move_the_watermark_back(store: Store, han
 
 
 def test_reset_refuses_a_definition_that_still_cannot_be_read(store: Store) -> None:
-    store.transaction(
-        "break", lambda tx: tx.run("UPDATE qsched_triggers SET spec = '{' WHERE name = 'a'") and None
-    )
+    write(store, "UPDATE qsched_triggers SET spec = '{' WHERE name = 'a'")
     before = dump(store)
     with pytest.raises(Refused, match="cannot be reset"):
         reset(store, ["a"])

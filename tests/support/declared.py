@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from qsched.scheduler.firing import NewFiring
 from qsched.scheduler.store.database import Store
+from qsched.scheduler.store.firing_rows import insert_firings
 from qsched.scheduler.store.schema import open_store
 from qsched.scheduler.store.tables import metadata
 from qsched.triggers.instant import to_instant
@@ -98,3 +100,46 @@ def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 def rows(store: Store, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a query answers."""
     return store.read("look", lambda tx: [tuple(row) for row in tx.run(statement, *values)])
+
+
+def write(store: Store, statement: str, *values: Any) -> None:
+    """Change rows behind qsched's back."""
+
+    def work(tx: Any) -> None:
+        tx.run(statement, *values)
+
+    store.transaction("write", work)
+
+
+def put(store: Store, *firings: NewFiring) -> None:
+    """Put rows into the ledger."""
+    store.transaction("put", lambda tx: insert_firings(tx, firings))
+
+
+def clock(store: Store, name: str) -> dict[str, Any]:
+    """The state and the clock of the trigger whose row has this name."""
+    columns = (
+        "state",
+        "next_fire_at",
+        "next_run_at",
+        "watermark",
+        "version",
+        "fires",
+        "overlap",
+        "skip_after",
+    )
+    found = rows(
+        store,
+        f"SELECT t.state, {', '.join('c.' + column for column in columns[1:])} FROM qsched_triggers t"
+        " JOIN qsched_trigger_clocks c ON c.id = t.id WHERE t.name = ?",
+        name,
+    )
+    assert len(found) == 1
+    return dict(zip(columns, found[0], strict=True))
+
+
+def keys(store: Store, state: str = "waiting") -> list[str]:
+    """The names of the triggers that are in a state."""
+    return [
+        row[0] for row in rows(store, "SELECT name FROM qsched_triggers WHERE state = ? ORDER BY name", state)
+    ]
