@@ -6,6 +6,7 @@ Only the worker pool is the test's: what was taken waits in `node.taken` until t
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qsched.cluster.check_in import CheckInService, Telling
@@ -311,5 +312,10 @@ def every(key: str, seconds: float = 10, **fields: Any) -> TriggerDefinition:
     """A trigger each so many seconds, of job `report` unless told otherwise."""
     fields.setdefault("job", "report")
     group, _, name = key.rpartition("/")
-    schedule = {"every": round(seconds * SECOND)}
+    schedule = {"every": round(seconds * SECOND), "anchor": START}
     return TriggerDefinition(name=name, group=group or "default", schedule=schedule, **fields)
+
+
+def once(key: str, seconds: float, **fields: Any) -> TriggerDefinition:
+    """A trigger with one slot, so many seconds after the world's start."""
+    return replace(every(key, **fields), schedule={"at": START + round(seconds * SECOND)})

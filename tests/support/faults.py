@@ -1,0 +1,128 @@
+"""Faults in a store's own connections: a deadlock at a chosen statement, an answer to COMMIT that is lost."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pymysql
+from qsched.scheduler.store.database import Store
+from qsched.scheduler.store.dialects import MARIADB, POSTGRESQL
+from sqlalchemy import event
+
+from .waiting import wait_until
+
+
+class Faults:
+    """Counts the statements of one store's working connections, and breaks what it is told to."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._engine = store._engine("work")
+        self._dialect: Any = self._engine.dialect
+        self._commit = self._dialect.do_commit
+        self._deadlocks: list[int] = []
+        self._place = 0
+        self._lose: Callable[[Any], None] | None = None
+        self._abandoned: set[int] = set()
+        self.statements = 0
+        self.raised = 0
+        for name in ("do_execute", "do_executemany"):
+            event.listen(self._engine, name, self._statement)
+        self._dialect.do_commit = self._on_commit
+        for name in ("do_rollback", "do_close", "do_terminate"):
+            self._guard(name)
+
+    # -- deadlocks -----------------------------------------------------------------------------------------------------
+
+    def deadlock(self, place: int, times: int = 3) -> None:
+        """Break the next `times` transactions at their statement number `place` (0 the first)."""
+        self._deadlocks = [place] * times
+        self._place = 0
+
+    def _statement(self, cursor: Any, statement: str, parameters: Any, context: Any) -> None:
+        del statement, parameters, context
+        self.statements += 1
+        if self._deadlocks:
+            if self._place == self._deadlocks[0]:
+                self._deadlocks.pop(0)
+                self._place = 0
+                self.raised += 1
+                self._undo(cursor)
+                raise self._deadlock()
+            self._place += 1
+
+    def _undo(self, cursor: Any) -> None:
+        # InnoDB rolls the whole transaction of a deadlock's victim back by itself.
+        if self._store.dialect is MARIADB:
+            cursor.connection.rollback()
+
+    def _deadlock(self) -> Exception:
+        if self._store.dialect is POSTGRESQL:
+            return psycopg.errors.DeadlockDetected("deadlock detected")
+        if self._store.dialect is MARIADB:
+            return pymysql.err.OperationalError(1213, "Deadlock found when trying to get lock")
+        busy = sqlite3.OperationalError("database is locked")
+        busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        return busy
+
+    # -- commits whose answer is lost ----------------------------------------------------------------------------------
+
+    def lose_commit(self, *, landed: bool) -> None:
+        """The next COMMIT is done, or not, and its answer is lost either way."""
+        self._lose = self._commit if landed else lambda connection: None
+
+    def lose_late_commit(self, seconds: float) -> threading.Thread:
+        """The next COMMIT's answer is lost at once, and its backend commits only after so many seconds."""
+        done = threading.Event()
+
+        def lose(connection: Any) -> None:
+            self._abandoned.add(id(connection))
+            thread.connection = connection  # type: ignore[attr-defined]
+            done.set()
+
+        def commit() -> None:
+            done.wait(30)
+            threading.Event().wait(seconds)
+            connection = thread.connection  # type: ignore[attr-defined]
+            connection.commit()
+            connection.close()
+
+        thread = threading.Thread(target=commit, daemon=True)
+        thread.start()
+        self._lose = lose
+        return thread
+
+    def _on_commit(self, connection: Any) -> None:
+        lose, self._lose = self._lose, None
+        if lose is None:
+            self._commit(connection)
+            return
+        self.raised += 1
+        lose(connection)
+        raise self._lost()
+
+    def _lost(self) -> Exception:
+        if self._store.dialect is POSTGRESQL:
+            return psycopg.OperationalError("server closed the connection unexpectedly")
+        if self._store.dialect is MARIADB:
+            return pymysql.err.OperationalError(2013, "Lost connection to server during query")
+        lost = sqlite3.OperationalError("disk I/O error")
+        lost.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        return lost
+
+    def _guard(self, name: str) -> None:
+        """Nobody but its own backend touches a connection that was given up."""
+        real = getattr(self._dialect, name)
+
+        def guarded(connection: Any) -> None:
+            if id(connection) not in self._abandoned:
+                real(connection)
+
+        setattr(self._dialect, name, guarded)
+
+
+def wait_for(thread: threading.Thread) -> None:
+    """Until a late commit is through."""
+    wait_until(lambda: not thread.is_alive(), "the late commit")
