@@ -9,6 +9,7 @@ from typing import Any
 from ...triggers.instant import DAY
 from ...triggers.trigger_text import schedule_text, split_key, trigger_key
 from .database import Store
+from .dialects import MARIADB
 from .report_items import Item, instant, readable, seconds
 from .tx import Tx
 
@@ -37,7 +38,11 @@ SELECT t.id, t.group_name, t.name, t.namespace, t.spec, t.state, t.error_kind, t
   LEFT JOIN qsched_paused_groups g ON g.cluster = t.cluster AND g.group_name = t.group_name
   LEFT JOIN qsched_firings m ON m.trigger_id = t.id AND m.scheduled_at = c.last_misfire_at
  WHERE t.cluster = ?"""
-_AFTER = " AND (t.group_name > ? OR (t.group_name = ? AND t.name > ?)) ORDER BY t.group_name, t.name LIMIT ?"
+# What comes after a key, so that each database goes there by its index: MariaDB knows no range of pairs, the others
+# know no range of alternatives.
+_AFTER = " AND (t.group_name, t.name) > (?, ?)"
+_AFTER_MARIADB = " AND (t.group_name > ? OR (t.group_name = ? AND t.name > ?))"
+_IN_ORDER = " ORDER BY t.group_name, t.name LIMIT ?"
 
 
 def triggers(store: Store, *, group: str | None = None, retired: bool = False) -> Iterator[Item]:
@@ -48,13 +53,16 @@ def triggers(store: Store, *, group: str | None = None, retired: bool = False) -
     if group is not None:
         where += " AND t.group_name = ?"
         values.append(group)
-    after = ("", "", "")
+    mariadb = store.dialect is MARIADB
+    statement = _TRIGGERS + where + (_AFTER_MARIADB if mariadb else _AFTER) + _IN_ORDER
+    group_name = name = ""
     while True:
-        rows = _rows(store, "list triggers", _TRIGGERS + where + _AFTER, *values, *after, PAGE)
+        after = (group_name, group_name, name) if mariadb else (group_name, name)
+        rows = _rows(store, "list triggers", statement, *values, *after, PAGE)
         yield from (trigger_item(row) for row in rows)
         if len(rows) < PAGE:
             return
-        after = (rows[-1][1], rows[-1][1], rows[-1][2])
+        group_name, name = rows[-1][1:3]
 
 
 def trigger(store: Store, key: str) -> Item | None:

@@ -117,15 +117,37 @@ def many(filled: Filled, count: int) -> None:
 
 
 def test_a_long_list_comes_whole_in_bounded_memory(
-    qsched_process: Command, filled: Filled, long_form: bool
+    qsched_process: Command, filled: Filled, tmp_path: Path, long_form: bool
 ) -> None:
     count = 70_000 if long_form else 5_000
+    many(filled, 1)
+    least = _peak(tmp_path, filled.url, "json")
+    filled.sql("DELETE FROM qsched_triggers")
     many(filled, count)
     names = qsched_process("triggers", "list", "-o", "name").out.splitlines()
     assert len(names) == len(set(names)) == count
-    said = qsched_process("triggers", "list", "-o", "json")
-    assert len(said.items) == count
+    assert len(qsched_process("triggers", "list", "-o", "json").items) == count
     assert len(qsched_process("triggers", "list").out.splitlines()) == count + 1
+    for form in ("json", "table", "name"):
+        assert _peak(tmp_path, filled.url, form) < least + 12_000
+
+
+def _peak(folder: Path, url: str, form: str) -> int:
+    """The most memory, in KiB, that listing takes."""
+    watched = (
+        "import atexit, resource, sys;"
+        "atexit.register(lambda: sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)));"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", watched + START, "triggers", "list", "-o", form],
+        cwd=folder,
+        env=clean_environment(QSCHED_STORE=url),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return int(ran.stderr)
 
 
 def test_a_list_costs_at_most_half_more_than_importing_what_it_stands_on(
