@@ -63,17 +63,18 @@ def update_rows(
     conn: Connection,
     dialect: Dialect,
     table: Table,
-    keys: tuple[str, ...],
-    values: tuple[str, ...],
+    columns: tuple[tuple[str, ...], tuple[str, ...]],
     rows: Sequence[Row],
 ) -> int:
     """Update each of `rows` (key values, then new values) where *all* its keys match; answers how many did.
 
-    The keys are the compare of a compare-and-set: whoever gets fewer than it asked for must find out which.
+    `columns` are the keys' and the values'. The keys are the compare of a compare-and-set: whoever gets fewer than
+    it asked for must find out which.
     A key that is None matches nothing.
     """
     if not rows:
         return 0
+    keys, values = columns
     if dialect is POSTGRESQL:
         return unnest.update(conn, table, keys, values, rows)
     if dialect is MARIADB:

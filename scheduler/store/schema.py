@@ -3,14 +3,14 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from sqlalchemy import Connection
 
 from ..errors import SchemaOutdated, SchemaTooNew, StoreError, StoreMissing
 from . import sqlite_file
 from .cluster_rows import cluster_names, find_cluster, make_cluster
-from .database import DEFAULT_LEASE, Store
+from .database import Store
 from .dialects import MARIADB, POSTGRESQL, SQLITE, parse_store_url
 from .tx import Tx
 
@@ -28,23 +28,24 @@ _LOCK = 0x71736368656401  # "qsched" and a 1: other applications take advisory l
 _LOCK_SECONDS = 100
 
 
-def open_store(
-    url: str,
-    *,
-    cluster: str = "default",
-    create: bool,
-    read_only: bool = False,
-    lease: int = DEFAULT_LEASE,
-    now: Callable[[], int] | None = None,
-) -> Store:
-    """The store at `url`, its schema checked and its cluster known.
+class StoreOptions(TypedDict, total=False):
+    """What `open_store` hands on to the Store."""
+
+    cluster: str
+    lease: int
+    read_only: bool
+    now: Callable[[], int] | None
+
+
+def open_store(url: str, *, create: bool, **options: Unpack[StoreOptions]) -> Store:
+    """The store at `url`, its schema checked and its cluster known; `options` are those of Store.
 
     With `create` an empty database (or missing SQLite file) gets a schema, and an unknown cluster its row.
     Raises StoreMissing, SchemaOutdated, SchemaTooNew, StoreUnavailable or StoreError, with one next step.
     """
-    store = Store(url, cluster=cluster, lease=lease, read_only=read_only, now=now)
+    store = Store(url, **options)
     try:
-        _bring_up(store, create=create and not read_only)
+        _bring_up(store, create=create and not store.read_only)
     except BaseException:
         store.close()
         raise

@@ -129,7 +129,7 @@ _HINTS = (
     ),
     (r"No database selected", "name the database at the end of the store URL"),
     (
-        r"denied for user .* to database|permission denied for (schema|database)|command denied to user",
+        r"denied for user .* to database|permission denied for (schema|database)|command denied|no schema has been",
         "let this user create tables there, or let somebody who may run what `qsched db sql` prints",
     ),
     (r"no pg_hba.conf entry|Host .* is not allowed", "let the server accept this host and user"),

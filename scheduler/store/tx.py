@@ -79,4 +79,4 @@ class Tx:
     def update(
         self, table: Table, keys: tuple[str, ...], values: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
     ) -> int:
-        return bulk.update_rows(self.conn, self.dialect, table, keys, values, rows)
+        return bulk.update_rows(self.conn, self.dialect, table, (keys, values), rows)

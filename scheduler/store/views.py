@@ -26,7 +26,7 @@ def _postgresql(column: str) -> str:
 
 def _mariadb(column: str) -> str:
     # Not FROM_UNIXTIME: that answers in the session's zone and ends in 2038.
-    return f"TIMESTAMPADD(MICROSECOND, {column}, '1970-01-01 00:00:00.000000')"
+    return f"TIMESTAMPADD(MICROSECOND, {column}, TIMESTAMP'1970-01-01 00:00:00.000000')"
 
 
 def _sqlite(column: str) -> str:
@@ -50,8 +50,8 @@ def _firings(moment: Moment) -> str:
         + _moments(moment, "f", "scheduled_at", "first_scheduled_at")
         + ", f.covers, "
         + _moments(moment, "f", "run_at", "noticed_at", "started_at", "finished_at")
-        + ", (f.first_started_at - f.scheduled_at) / 1000000.0 AS late_seconds"
-        ", (f.finished_at - f.started_at) / 1000000.0 AS duration_seconds"
+        + ", (f.first_started_at - f.scheduled_at) * 0.000001 AS late_seconds"
+        ", (f.finished_at - f.started_at) * 0.000001 AS duration_seconds"
         ", f.attempt, f.recoveries, n.name AS node_name, f.incarnation, f.fence"
         ", f.misfire_cause, f.misfire_policy, f.misfire_decision, f.note, f.error"
         " FROM qsched_firings f"
@@ -79,6 +79,6 @@ def _nodes(moment: Moment) -> str:
     return (
         "SELECT n.incarnation, c.name AS cluster_name, n.name, n.host, n.pid, n.state, "
         + _moments(moment, "n", "started_at", "checked_in_at", "lease_until", "ended_at")
-        + ", n.capacity, n.running, n.clock_offset / 1000000.0 AS clock_offset_seconds, n.version, n.revision"
+        + ", n.capacity, n.running, n.clock_offset * 0.000001 AS clock_offset_seconds, n.version, n.revision"
         " FROM qsched_nodes n LEFT JOIN qsched_clusters c ON c.id = n.cluster"
     )

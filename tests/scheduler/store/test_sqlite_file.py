@@ -70,8 +70,7 @@ def _as_nobody(program: Program, path: Path, text: str) -> str:
 
 def test_the_file_is_write_ahead_and_fully_synchronous(file: Path) -> None:
     store = open_store(_url(file), create=False)
-    modes = [store.read("r", lambda tx, p=p: tx.run(f"PRAGMA {p}").scalar()) for p in MODES]
-    assert dict(zip(MODES, modes, strict=True)) == MODES
+    assert store.read("r", lambda tx: {name: tx.run(f"PRAGMA {name}").scalar() for name in MODES}) == MODES
     store.close()
 
 

@@ -30,6 +30,9 @@ def _epoch(store: Store, name: str) -> int:
     )
 
 
+CLUSTER = ("name", "uuid", "created_at")
+
+
 class Sour(Exception):
     """What a caller's own code raises."""
 
@@ -88,8 +91,7 @@ def test_a_null_where_none_may_be_names_the_column_and_not_the_row(store: Store)
 
 
 def test_two_that_wait_for_each_other_both_arrive(store: Store) -> None:
-    for name in ("a", "b"):
-        store.transaction("w", lambda tx, name=name: _add(tx, name))
+    store.transaction("w", lambda tx: tx.insert(clusters, CLUSTER, [("a", "u", 1), ("b", "u", 1)]))
     meeting = threading.Barrier(2)
     met = threading.Event()
     runs: list[str] = []
