@@ -88,8 +88,10 @@ CREATE TABLE firing (trig_id bigint NOT NULL, sched_at bigint NOT NULL, state in
   started_at bigint NOT NULL, ended_at bigint, job_id bigint NOT NULL, attempt int NOT NULL, outcome int,
   PRIMARY KEY (trig_id, sched_at)) WITH (fillfactor = 70);
 """
-SELECT = "SELECT id, next_at, period, job_id FROM trig WHERE state = 0 AND next_at <= %s ORDER BY next_at LIMIT %s FOR UPDATE SKIP LOCKED"
-CLAIM = """WITH n AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS n(id, sched, nxt, job)),
+SELECT = """SELECT id, next_at, period, job_id FROM trig WHERE state = 0 AND next_at <= %s
+ ORDER BY next_at LIMIT %s FOR UPDATE SKIP LOCKED"""
+CLAIM = """WITH n AS (SELECT * FROM
+ unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS n(id, sched, nxt, job)),
  u AS (UPDATE trig t SET next_at = n.nxt, prev_at = n.sched, version = version + 1, fires = fires + 1 FROM n WHERE t.id = n.id)
  INSERT INTO firing (trig_id, sched_at, state, node, started_at, job_id, attempt) SELECT id, sched, 1, 1, %s, job, 0 FROM n"""
 DONE = """UPDATE firing f SET state = 2, ended_at = %s, outcome = 0
@@ -114,7 +116,7 @@ def floor_round(url: str, backlog: int, batch: int, *, pipelined: bool) -> float
         done = run(conn, batch)
         took = time.perf_counter() - began
         row = conn.execute("SELECT count(*), count(*) FILTER (WHERE state = 2) FROM firing").fetchone()
-    assert done == backlog and row == (backlog, backlog), (done, row)
+    assert (done, row) == (backlog, (backlog, backlog))
     shape = "pipe2" if pipelined else "cte"
     print(f"  floor {backlog / took:9,.0f}/s   ({shape})", flush=True)
     return backlog / took

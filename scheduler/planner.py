@@ -73,7 +73,9 @@ class Planner:
 
     def _look(self) -> Look:
         sent = self._clock.monotonic()
-        seen = self._store.read("look", lambda tx: look(tx, self._guess()))
+        # Counting serves the share: more than all live nodes could start makes no difference.
+        most = 2 * self._hand.capacity * self._who.live_nodes
+        seen = self._store.read("look", lambda tx: look(tx, self._guess(), most))
         self._note_clock(seen.now, sent)
         return seen
 

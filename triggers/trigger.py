@@ -73,11 +73,9 @@ class TriggerDefinition:
             raise DefinitionError(f"the definition of trigger {key!r} is not readable: apply it again")
         if not isinstance(spec.get("job"), str):
             raise DefinitionError(f"trigger {key!r} names no job: apply it again")
-        plain = {
-            field_name: tuple(spec[field_name]) if isinstance(default, tuple) else spec[field_name]
-            for field_name, default in _PLAIN.items()
-            if field_name in spec
-        }
+        plain = {said: value for said, value in spec.items() if said in _PLAIN}
+        for said in _TUPLES & plain.keys():
+            plain[said] = tuple(plain[said])
         return cls(
             name=name,
             group=group,
@@ -118,6 +116,7 @@ class TriggerDefinition:
 
 
 _DEFAULT_RULE = MisfireRule()
+_TUPLES = frozenset({"tags", "run_on"})
 _PLAIN: dict[str, Any] = {
     "time_zone": "UTC",
     "dst_gap": "run_after",

@@ -227,22 +227,24 @@ def landed_before(tx: Tx, firing_id: int, incarnation: int, fence: int) -> bool:
 
 def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
     """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours."""
-    released = 0
-    for firing_id, fence in sorted(taken):
-        row = tx.run(
-            "SELECT permit_key FROM qsched_firings WHERE id = ? AND incarnation = ? AND fence = ? AND state = 'running'"
-            + tx.dialect.for_update,
-            firing_id,
+    if not taken:
+        return 0
+    condition, values = tx.among("id", sorted(firing_id for firing_id, _ in taken))
+    ours = [
+        (row[0], row[1], row[2])
+        for row in tx.run(
+            f"SELECT id, fence, permit_key FROM qsched_firings WHERE {condition} AND incarnation = ?"
+            f" AND state = 'running' ORDER BY id{tx.dialect.for_update}",
+            *values,
             incarnation,
-            fence,
-        ).first()
-        if row is None:
-            continue
-        tx.run(
-            "UPDATE qsched_firings SET state = 'due', incarnation = NULL, started_at = NULL WHERE id = ?",
-            firing_id,
         )
-        if row[0] is not None:
-            free_permits(tx, [(row[0], firing_id, fence)])
-        released += 1
-    return released
+        if (row[0], row[1]) in taken
+    ]
+    tx.update(
+        firings,
+        ("id", "fence"),
+        ("state", "incarnation", "started_at"),
+        [(firing_id, fence, DUE, None, None) for firing_id, fence, _ in ours],
+    )
+    free_permits(tx, [(key, firing_id, fence) for firing_id, fence, key in ours if key is not None])
+    return len(ours)

@@ -220,6 +220,17 @@ def start_due(tx: Tx, rows: Sequence[tuple[int | None, ...]]) -> int:
     )
 
 
+def fail_due(tx: Tx, firing_id: int, note: str) -> None:
+    """End a due firing that can never run; the caller holds it."""
+    tx.run(
+        "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, note = ?"
+        " WHERE id = ? AND state = 'due'",
+        tx.now(),
+        note[:2000],
+        firing_id,
+    )
+
+
 def lock_permits(tx: Tx, keys: Collection[str]) -> dict[str, int | None]:
     """{key: the firing that holds it, or None} of those permits that nobody is changing now; locked until commit."""
     condition, values = tx.among("permit_key", sorted(keys))
