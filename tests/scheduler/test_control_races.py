@@ -71,47 +71,51 @@ def take(tx: Tx) -> None:
         insert_firings(tx, [row])
 
 
-def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None:
-    hands = Hands(NOON)
-    files = [declared(*(trigger(key, data={"round": number}) for key in KEYS)) for number in range(3)]
-    first = new_store(store_url, hands)
-    apply(first, files[0])
-    over = threading.Event()
+FILES = [declared(*(trigger(key, data={"round": number}) for key in KEYS)) for number in range(3)]
 
-    def repeating(work: Callable[[Store, random.Random], None], seed: int) -> Callable[[], None]:
+
+def pauses(store: Store, _: Hands, chance: random.Random) -> None:
+    try:
+        pause(store, chance.sample(KEYS, 5))
+        resume(store, chance.sample(KEYS, 8))
+    except UnknownTrigger:
+        pass  # deleted meanwhile
+
+
+def groups(store: Store, _: Hands, __: random.Random) -> None:
+    pause_group(store, "g")
+    resume_group(store, "g")
+
+
+def applies(store: Store, _: Hands, chance: random.Random) -> None:
+    apply(store, chance.choice(FILES))
+
+
+def others(store: Store, hands: Hands, chance: random.Random) -> None:
+    hands.instant += 20_000_000
+    try:
+        fire(store, chance.choice(KEYS))
+        chance.choice((reset, delete))(store, [chance.choice(KEYS)])
+    except (Refused, UnknownTrigger):
+        pass
+
+
+def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None:
+    hands, over = Hands(NOON), threading.Event()
+    first = new_store(store_url, hands)
+    apply(first, FILES[0])
+
+    def repeating(work: Callable[[Store, Hands, random.Random], None]) -> Callable[[], None]:
         def run() -> None:
-            store, chance = new_store(store_url, hands), random.Random(seed)
+            store, chance = new_store(store_url, hands), random.Random(work.__name__)
             try:
                 for _ in range(15):
-                    work(store, chance)
+                    work(store, hands, chance)
             finally:
                 over.set()
                 store.close()
 
         return run
-
-    def pauses(store: Store, chance: random.Random) -> None:
-        some = chance.sample(KEYS, 5)
-        try:
-            pause(store, some)
-            resume(store, chance.sample(KEYS, 8))
-        except UnknownTrigger:
-            pass  # deleted meanwhile
-
-    def groups(store: Store, chance: random.Random) -> None:
-        pause_group(store, "g")
-        resume_group(store, "g")
-
-    def applies(store: Store, chance: random.Random) -> None:
-        apply(store, chance.choice(files))
-
-    def others(store: Store, chance: random.Random) -> None:
-        hands.instant += 20_000_000
-        try:
-            fire(store, chance.choice(KEYS))
-            chance.choice((reset, delete))(store, [chance.choice(KEYS)])
-        except (Refused, UnknownTrigger):
-            pass
 
     def takes() -> None:
         store = new_store(store_url, hands)
@@ -119,21 +123,19 @@ def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None
             store.transaction("take", take)
         store.close()
 
-    in_threads(
-        [
-            repeating(pauses, 1),
-            repeating(groups, 2),
-            repeating(applies, 3),
-            repeating(others, 4),
-            takes,
-            takes,
-        ]
-    )
-    apply(first, files[0])
+    in_threads([*map(repeating, (pauses, groups, applies, others)), takes, takes])
+    apply(first, FILES[0])
     resume(first, KEYS)
     resume_group(first, "g")
+    all_wait_for_their_next_slot(first)
+    for trigger_id in range(1, len(KEYS) + 1):
+        every_slot_is_decided_once(first, trigger_id)
+    first.close()
+
+
+def all_wait_for_their_next_slot(store: Store) -> None:
     clocks = rows(
-        first,
+        store,
         "SELECT t.state, c.next_fire_at, c.next_run_at, c.watermark FROM qsched_trigger_clocks c"
         " JOIN qsched_triggers t ON t.id = c.id",
     )
@@ -141,9 +143,6 @@ def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None
     for state, next_fire_at, next_run_at, watermark in clocks:
         assert (state, next_run_at) == ("waiting", next_fire_at)
         assert next_fire_at > watermark
-    for trigger_id in range(1, len(KEYS) + 1):
-        every_slot_is_decided_once(first, trigger_id)
-    first.close()
 
 
 def every_slot_is_decided_once(store: Store, trigger_id: int) -> None:
