@@ -7,7 +7,7 @@ and only behind that come the consequences: a writer that was fenced changes not
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ..firing import DUE, RUNNING
+from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
 from .tables import attempts, firings, permits
 from .take_rows import lock_clocks
 from .tx import Tx
@@ -38,6 +38,7 @@ class Ending(NamedTuple):
     started_at: int | None = None
 
 
+_FINAL_OF = {"interrupted": CANCELLED, "cancelled": CANCELLED, "lost": LOST}
 _WHO = ("id", "incarnation", "fence", "state")
 _FINAL = ("state", "outcome", "finished_at", "error", "note", "retry_dropped")
 _AGAIN = ("state", "run_at", "attempt", "refires", "recoveries", "incarnation", "error", "note", "started_at")
@@ -66,9 +67,9 @@ def finish(tx: Tx, endings: Sequence[Ending]) -> None:
 
     The happy path: one update for a whole batch.
     """
-    lock_clocks(
-        tx, {ending.trigger_id for ending in endings if ending.trigger_id is not None and _touches(ending)}
-    )
+    touched = {each.trigger_id for each in endings if each.trigger_id is not None and _touches(each)}
+    lock_clocks(tx, touched)
+    endings = _without_retired(tx, endings, touched)
     for again in (False, True):
         _compare_and_set(tx, [ending for ending in endings if (ending.state == DUE) is again], again=again)
     _record_attempts(tx, [ending for ending in endings if ending.state == DUE])
@@ -94,6 +95,22 @@ def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
     if ours:
         finish(tx, ours)
     return {ending.firing_id for ending in ours}
+
+
+def _without_retired(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence[Ending]:
+    """Nothing of a retired trigger is due again: what would be ends for good (its clock is locked by the caller)."""
+    if not touched:
+        return endings
+    condition, values = tx.among("id", sorted(touched))
+    rows = tx.rows(f"SELECT id FROM qsched_triggers WHERE {condition} AND state = 'retired'", *values)
+    retired = {row[0] for row in rows}
+    return [_ended(each) if each.state == DUE and each.trigger_id in retired else each for each in endings]
+
+
+def _ended(ending: Ending) -> Ending:
+    state = _FINAL_OF.get(ending.outcome, FAILED)
+    note = f"{ending.note or ending.outcome}; not again: the trigger was retired"
+    return ending._replace(state=state, note=note, retry_dropped="retired", run_at=None)
 
 
 def _touches(ending: Ending) -> bool:

@@ -76,6 +76,7 @@ class Wanted(NamedTuple):
     only: Collection[int] | None = None
     since: int | None = None
     """Only what became due after this instant: the part of the capacity that serves what is on time."""
+    parked_firings: Collection[int] = ()
 
 
 _HELD = (
@@ -168,7 +169,27 @@ def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
         now,
         wanted.limit,
     )
-    return list(map(DueFiring._make, rows))
+    firings = list(map(DueFiring._make, rows))
+    # The lock was given after the statement's snapshot was taken: a pause that returned in between is seen only now. (A
+    # pause that returns later has waited for the locks of these rows.)
+    stopped = _stopped_triggers(
+        tx, {firing.trigger_id for firing in firings if firing.trigger_id is not None}
+    )
+    return [firing for firing in firings if firing.trigger_id not in stopped] if stopped else firings
+
+
+def _stopped_triggers(tx: Tx, ids: Collection[int]) -> set[int]:
+    """Of these triggers, those that are paused (by themselves or with their group) or retired."""
+    if not ids:
+        return set()
+    condition, values = tx.among("t.id", sorted(ids))
+    rows = tx.rows(
+        "SELECT t.id FROM qsched_triggers t LEFT JOIN qsched_paused_groups g"
+        f" ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE {condition}"
+        " AND (t.paused_at IS NOT NULL OR g.paused_at IS NOT NULL OR t.state = 'retired')",
+        *values,
+    )
+    return {row[0] for row in rows}
 
 
 def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:
@@ -178,7 +199,10 @@ def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:
         text += f" AND {alias}.{since} > ?"
         values.append(wanted.since)
     trigger = f"{alias}.id" if alias == "c" else f"COALESCE({alias}.trigger_id, 0)"
-    for column, left_out in ((trigger, wanted.parked), (f"{alias}.job_id", wanted.unloadable)):
+    left = [(trigger, wanted.parked), (f"{alias}.job_id", wanted.unloadable)]
+    if alias == "f":
+        left.append(("f.id", wanted.parked_firings))
+    for column, left_out in left:
         if left_out:
             condition, more = tx.among(column, sorted(left_out))
             text += f" AND NOT ({condition})"
