@@ -1,15 +1,20 @@
 """`Store.transaction` on the three databases: whole or nothing, repeated where that is right, and never in the way."""
 
+import sqlite3
 import threading
 from collections.abc import Callable
 
+import psycopg
+import pymysql
 import pytest
+from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.errors import StoreError, StoreUnavailable
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.dialects import SQLITE
 from qsched.scheduler.store.schema import open_store
 from qsched.scheduler.store.tables import clusters
 from qsched.scheduler.store.tx import Tx
+from sqlalchemy import exc
 
 
 def _add(tx: Tx, name: str) -> None:
@@ -251,3 +256,63 @@ def test_text_that_no_database_can_hold_is_no_lost_connection(store: Store, text
         pass  # SQLite and MariaDB keep a NUL
     assert not unavailable
     assert "default" in _names(store)
+
+
+def _fault(code: object) -> exc.DBAPIError:
+    """The error that SQLAlchemy raises when the driver says `code`."""
+    cause: Exception
+    if isinstance(code, str):
+        cause = psycopg.OperationalError("injected")
+        cause.sqlstate = code
+    elif code == sqlite3.SQLITE_BUSY:
+        cause = sqlite3.OperationalError("database is locked")
+        cause.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    else:
+        cause = pymysql.err.OperationalError(code, "injected")
+    return exc.OperationalError("injected", (), cause)
+
+
+FAULTS: dict[str, list[object]] = {
+    "postgresql": ["40001", "40P01", "55P03"],
+    "mariadb": [1213, 1205, 1020],
+    "sqlite": [sqlite3.SQLITE_BUSY] * 3,
+}
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_three_faults_at_any_statement_change_nothing_in_the_result(store: Store, place: int) -> None:
+    faults = list(FAULTS[store.dialect.name])
+
+    def work(tx: Tx) -> int:
+        def meet_a_fault(here: int) -> None:
+            if here == place and faults:
+                raise _fault(faults.pop())
+
+        meet_a_fault(0)
+        _add(tx, "a")
+        meet_a_fault(1)
+        ids = tx.insert_ids(clusters, CLUSTER, [("b", "u", 1), ("c", "u", 1)])
+        meet_a_fault(2)
+        _bump(tx, "default")
+        meet_a_fault(3)
+        return len(ids)
+
+    assert store.transaction("w", work) == 2
+    assert not faults
+    assert _names(store) == {"default", "a", "b", "c"}
+    assert _epoch(store, "default") == 1
+
+
+def test_a_check_in_gives_up_after_a_quarter_of_the_lease(made_url: str) -> None:
+    store = open_store(made_url, create=True, lease=400_000)
+    clock, runs = SystemClock(), []
+
+    def work(tx: Tx) -> None:
+        runs.append(clock.monotonic())
+        raise _fault(FAULTS[store.dialect.name][0])
+
+    with pytest.raises(StoreUnavailable, match="stayed busy"):
+        store.transaction("check in", work, urgent=True)
+    assert len(runs) > 3
+    assert runs[-1] - runs[0] < 5
+    store.close()
