@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 @click.option("--key", metavar="TRIGGER", help="The trigger key that H fields are hashed from.")
 @click.option("--compare", is_flag=True, help="Beside croniter and, where installed, APScheduler.")
 @click.pass_obj
-def cron(
-    settings: Settings, expr: str, quartz: bool, start: int | None, count: int, key: str | None, compare: bool
-) -> None:
+def cron(settings: Settings, /, expr: str, **asked: Any) -> None:
     """Explain EXPR and show its next times, in the zone of --tz.
 
     Five fields are Unix cron (or @daily and its like); --quartz reads Quartz's six or seven.
@@ -38,11 +36,11 @@ def cron(
     from ..triggers.cron import Cron
 
     zone = settings.zone()
-    schedule = Cron(expr, "quartz" if quartz else "unix", settings.tz, key=key)
+    schedule = Cron(expr, "quartz" if asked["quartz"] else "unix", settings.tz, key=asked["key"])
     now = _now()
-    start = now if start is None else start
-    slots = _slots(schedule, start, count)
-    others = _others(schedule, start, count) if compare else {}
+    start = now if asked["start"] is None else asked["start"]
+    slots = _slots(schedule, start, asked["count"])
+    others = _others(schedule, start, asked["count"]) if asked["compare"] else {}
     if settings.output in ("json", "yaml"):
         show_document(settings.output, "Cron", [_item(schedule, zone, slots, others)])
         return

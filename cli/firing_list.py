@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .exits import NOT_FOUND, CommandError
-from .render import show
+from .render import Listing, show
 from .rows import seconds_cell, when_cell
 from .settings import Settings
 from .table import Column, Item, View, state_cell
@@ -65,6 +65,9 @@ MISFIRE_COLUMNS = [
     Column("STATE", lambda item, _: state_cell(item["state"]), drop=1, paint=True),
 ]
 
+_FIRINGS = Listing("FiringList", FIRING_COLUMNS, name="id")
+_MISFIRES = Listing("MisfireList", MISFIRE_COLUMNS, name="id")
+
 _trigger = click.option("--trigger", metavar="KEY", help="Only firings of this trigger.")
 _since = click.option("--since", type=SinceType(), help="Only what was noticed in the last 2h, 7d, …")
 _limit = click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.  [default: all]")
@@ -88,7 +91,7 @@ def list_firings(
 
     store = settings.reading()
     wanted = Wanted(_trigger_id(store, trigger), state, _instant(store, since), False, limit)
-    _show(settings, store, "FiringList", FIRING_COLUMNS, wanted)
+    _show(settings, store, _FIRINGS, wanted)
 
 
 @command("list")
@@ -104,15 +107,15 @@ def list_misfires(
 
     store = settings.reading()
     wanted = Wanted(_trigger_id(store, trigger), None, _instant(store, since), True, limit)
-    _show(settings, store, "MisfireList", MISFIRE_COLUMNS, wanted)
+    _show(settings, store, _MISFIRES, wanted)
 
 
-def _show(settings: Settings, store: "Store", kind: str, columns: list[Column], wanted: "Wanted") -> None:
+def _show(settings: Settings, store: "Store", listing: Listing, wanted: "Wanted") -> None:
     from ..scheduler.store.firing_reports import firings
     from ..scheduler.store.reports import database_now
 
     items = firings(store, wanted)
-    show(settings, kind, items, columns, lambda: database_now(store), name=lambda item: item["id"])
+    show(settings, listing, items, lambda: database_now(store))
 
 
 def _trigger_id(store: "Store", key: str | None) -> int | None:

@@ -2,7 +2,7 @@
 
 import click
 
-from .render import show
+from .render import Listing, show
 from .rows import seconds_cell
 from .settings import Settings
 from .table import Column, Item, state_cell
@@ -34,6 +34,8 @@ _COLUMNS = [
     Column("RUNS", lambda item, _: item["error"] or _target(item)),
 ]
 
+_JOBS = Listing("JobList", _COLUMNS)
+
 
 @command("list")
 @click.option("--all", "retired", is_flag=True, help="Retired jobs too.")
@@ -44,4 +46,4 @@ def list_jobs(settings: Settings, retired: bool) -> None:
     from ..scheduler.store.reports import jobs as read_jobs
 
     store = settings.reading()
-    show(settings, "JobList", read_jobs(store, retired=retired), _COLUMNS, lambda: database_now(store))
+    show(settings, _JOBS, read_jobs(store, retired=retired), lambda: database_now(store))

@@ -2,7 +2,7 @@
 
 import click
 
-from .render import show
+from .render import Listing, show
 from .rows import ago_cell
 from .settings import Settings
 from .table import Column, Item, state_cell
@@ -36,6 +36,8 @@ _COLUMNS = [
     Column("TROUBLE", lambda item, _: _trouble(item), drop=1),
 ]
 
+_NODES = Listing("NodeList", _COLUMNS)
+
 
 @command("list")
 @click.option("--all", "ended", is_flag=True, help="Every incarnation there ever was.")
@@ -47,4 +49,4 @@ def list_nodes(settings: Settings, ended: bool) -> None:
 
     store = settings.reading()
     items = read_nodes(store, ended_since=0 if ended else None)
-    show(settings, "NodeList", items, _COLUMNS, lambda: database_now(store))
+    show(settings, _NODES, items, lambda: database_now(store))

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -15,22 +16,23 @@ from .table import Column, Item, Table, View
 API_VERSION = "qsched/v1"
 
 
-def show(
-    settings: Settings,
-    kind: str,
-    items: Iterable[Item],
-    columns: Sequence[Column],
-    now: Callable[[], int],
-    *,
-    name: Callable[[Item], object] = lambda item: item["name"],
-) -> None:
+@dataclass(frozen=True)
+class Listing:
+    """A kind of list: what its documents are called, its columns, and what stands for an item by name alone."""
+
+    kind: str
+    columns: Sequence[Column]
+    name: str = "name"
+
+
+def show(settings: Settings, listing: Listing, items: Iterable[Item], now: Callable[[], int]) -> None:
     """Write items as table, wide, json, yaml, or one name a line; a long list begins at once."""
     if settings.output in ("table", "wide"):
-        _show_table(settings, kind, items, columns, now)
+        _show_table(settings, listing, items, now)
     elif settings.output == "name":
-        _write(f"{name(item)}\n" for item in items)
+        _write(f"{item[listing.name]}\n" for item in items)
     else:
-        show_document(settings.output, kind, items)
+        show_document(settings.output, listing.kind, items)
 
 
 def show_document(form: str, kind: str, items: Iterable[Item]) -> None:
@@ -38,19 +40,17 @@ def show_document(form: str, kind: str, items: Iterable[Item]) -> None:
     _write(_yaml(kind, items) if form == "yaml" else _json(kind, items))
 
 
-def _show_table(
-    settings: Settings, kind: str, items: Iterable[Item], columns: Sequence[Column], now: Callable[[], int]
-) -> None:
+def _show_table(settings: Settings, listing: Listing, items: Iterable[Item], now: Callable[[], int]) -> None:
     wide = settings.output == "wide"
     zone = settings.zone()  # an unknown zone is said before the store is asked
     lines = iter(items)
     first = list(islice(lines, 1))
     if not first:
-        say(f"no {_plural(kind)}")
+        say(f"no {_plural(listing.kind)}")
         return
     terminal = sys.stdout.isatty()
     table = Table(
-        [column for column in columns if wide or not column.wide],
+        [column for column in listing.columns if wide or not column.wide],
         width=shutil.get_terminal_size().columns if terminal and not wide else None,
         colour=terminal and colourful(),
     )

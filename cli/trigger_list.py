@@ -2,7 +2,7 @@
 
 import click
 
-from .render import show
+from .render import Listing, show
 from .rows import instant_of, seconds_cell, when_cell
 from .settings import Settings
 from .table import Column, Item, View, state_cell
@@ -64,6 +64,8 @@ COLUMNS = [
     Column("REASON", lambda item, _: reason(item), drop=1),
 ]
 
+TRIGGERS = Listing("TriggerList", COLUMNS)
+
 
 @command("list")
 @click.option("--group", metavar="NAME", help="Only the triggers of one group.")
@@ -78,4 +80,4 @@ def list_triggers(settings: Settings, group: str | None, retired: bool) -> None:
 
     store = settings.reading()
     items = triggers(store, group=group, retired=retired)
-    show(settings, "TriggerList", items, COLUMNS, lambda: database_now(store))
+    show(settings, TRIGGERS, items, lambda: database_now(store))

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from support.servers import MariaServer, PostgresServer, RedisServer, Server, ServerMissing
 
+pytest_plugins = ["support.command_line"]
+
 LONG = os.environ.get("QSCHED_LONG") == "1"
 CI = os.environ.get("CI") == "true"
 
