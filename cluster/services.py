@@ -57,7 +57,7 @@ class Services:
         self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=loop)
         self.check_in = CheckInService(self.parts, self._facts(revision), settings.check_in, self._telling())
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
-        self.upkeep = Upkeep(self.parts, self._end_pauses, tzdata_version())
+        self.upkeep = Upkeep(self.parts, self._end_pauses, tzdata_version(), self._loaded)
         self.listener = Listener(store, self._wake)
         self._announced = 0.0
         self._loops = {
@@ -109,7 +109,6 @@ class Services:
         self._wake()
 
     def _submit(self, requests: list[RunRequest]) -> None:
-        self.settler.expect(requests)
         self.pool.submit_many(requests)
 
     def _loaded(self, fresh: list[tuple[KnownJob, LoadedJob]]) -> None:

@@ -43,6 +43,8 @@ class RunRequest:
     """Microseconds from the first instruction of the body."""
     exclusive: bool = False
     """It holds a permit, which its end gives back."""
+    incarnation: int = 0
+    """Under which it was taken: its end is written under that one, whatever the node is by then."""
 
 
 class JobContext:

@@ -85,6 +85,7 @@ class Definitions:
         self._loaded: dict[int, tuple[int, LoadedJob]] = {}
         self._unloadable: dict[int, _Left] = {}
         self._undecidable: dict[int, _Left] = {}
+        self._unwritable: dict[int, _Left] = {}
         self.defaults: Mapping[str, Any] = {}
 
     # -- triggers ----------------------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ class Definitions:
             try:
                 loaded = self.registry.resolve(job.definition)
             except JobUnloadable as error:
-                self._leave_job(job, now, str(error))
+                self.leave_job(job_id, now, str(error))
                 continue
             self._loaded[job_id] = (job.version, loaded)
             if self._unloadable.pop(job_id, None) is not None:
@@ -187,12 +188,14 @@ class Definitions:
             fresh.append((job, loaded))
         return fresh
 
-    def _leave_job(self, job: KnownJob, now: int, reason: str) -> None:
-        before = self._unloadable.get(job.id)
+    def leave_job(self, job_id: int, now: int, reason: str) -> None:
+        """Leave a job that cannot run here to others for a minute."""
+        before = self._unloadable.get(job_id)
         since = now if before is None else before.since
-        self._unloadable[job.id] = _Left(self._clock.monotonic() + _ASK_AGAIN, since, reason, _ASK_AGAIN)
+        self._unloadable[job_id] = _Left(self._clock.monotonic() + _ASK_AGAIN, since, reason, _ASK_AGAIN)
         if before is None:  # once, not per tick
-            log.warning("job.unloadable job=%s reason=%s", job.name, reason)
+            job = self._jobs.get(job_id)
+            log.warning("job.unloadable job=%s reason=%s", job.name if job else job_id, reason)
 
     def unloadable(self) -> set[int]:
         """Jobs that are left to others now."""
@@ -207,12 +210,21 @@ class Definitions:
 
     def leave_trigger(self, trigger_id: int, now: int, reason: str) -> None:
         """Leave a trigger that this node cannot decide to others, longer each time."""
-        before = self._undecidable.get(trigger_id)
+        if self._leave(self._undecidable, trigger_id, now, reason):
+            log.error("trigger.undecidable trigger_id=%s reason=%s", trigger_id, reason)
+
+    def leave_firing(self, firing_id: int, now: int, reason: str) -> None:
+        """Leave a due firing whose start this node cannot even write to others, longer each time."""
+        if self._leave(self._unwritable, firing_id, now, reason):
+            log.error("firing.unwritable firing=%s reason=%s", firing_id, reason)
+
+    def _leave(self, left: dict[int, _Left], key: int, now: int, reason: str) -> bool:
+        """Whether this is new: it is told once, not per tick."""
+        before = left.get(key)
         wait = _BACKOFF[0] if before is None else min(before.wait * 2, _BACKOFF[1])
         since = now if before is None else before.since
-        self._undecidable[trigger_id] = _Left(self._clock.monotonic() + wait, since, reason[:500], wait)
-        if before is None:
-            log.error("trigger.undecidable trigger_id=%s reason=%s", trigger_id, reason)
+        left[key] = _Left(self._clock.monotonic() + wait, since, reason[:500], wait)
+        return before is None
 
     def decided(self, trigger_ids: Collection[int]) -> None:
         """These could be decided: whatever was wrong is over."""
@@ -224,6 +236,12 @@ class Definitions:
         """Triggers that are left to others now."""
         now = self._clock.monotonic()
         return {trigger_id for trigger_id, left in self._undecidable.items() if left.again > now}
+
+    def parked_firings(self) -> set[int]:
+        """Due firings that are left to others now."""
+        now = self._clock.monotonic()
+        self._unwritable = {key: left for key, left in self._unwritable.items() if left.again > now - 3600}
+        return {firing_id for firing_id, left in self._unwritable.items() if left.again > now}
 
     def undecidable(self) -> dict[int, tuple[int, str]]:
         """{trigger id: (since, reason)}."""

@@ -20,6 +20,8 @@ ON_TIME = SECOND
 """What became due less than this ago is on time: a backlog may not have all of the capacity."""
 _BUSY_POLL = 0.25
 _IDLE_POLL = 1.0
+_ROUNDING = 0.00025
+"""On top of every wait: woken early by rounding, the look would find nothing and be made twice."""
 _MOST = 500
 """Rows a take locks of a kind."""
 
@@ -49,6 +51,7 @@ class Planner:
         self._definitions = parts.definitions
         self._hooks = hooks
         self._turn = False
+        self._guessed = 0
         self._startless_at = 0.0
 
     def step(self) -> float:
@@ -66,16 +69,21 @@ class Planner:
         if taken is None:
             return _BUSY_POLL
         self._after(taken)
-        if taken.requests or taken.decided or taken.poisoned or taken.to_load or taken.late:
+        if taken.moved:
             return 0.0
+        if self._guessed > taken.now and not taken.left:
+            return (
+                self._guessed - taken.now
+            ) / SECOND + _ROUNDING  # the guess ran ahead: nothing was due yet
         # Due work that nobody could start here (busy jobs, full node): look again soon, but do not spin on it.
         return min(_BUSY_POLL, self._until(seen))
 
     def _look(self) -> Look:
         sent = self._clock.monotonic()
+        self._guessed = self._guess()
         # Counting serves the share: more than all live nodes could start makes no difference.
         most = 2 * self._hand.capacity * self._who.live_nodes
-        seen = self._store.read("look", lambda tx: look(tx, self._guess(), most))
+        seen = self._store.read("look", lambda tx: look(tx, self._guessed, most))
         self._note_clock(seen.now, sent)
         return seen
 
@@ -90,8 +98,7 @@ class Planner:
         if seen.next_at is None:
             return _IDLE_POLL
         ahead = (seen.next_at - self._guess()) / SECOND
-        # A quarter of a millisecond on top: woken early by rounding, the look would find nothing and be made twice.
-        return min(max(ahead, 0.0) + 0.00025, _IDLE_POLL)
+        return min(max(ahead, 0.0) + _ROUNDING, _IDLE_POLL)
 
     # -- taking ------------------------------------------------------------------------------------------------------
 
@@ -101,14 +108,17 @@ class Planner:
             -due // max(1, self._who.live_nodes)
         )  # ⌈due / live nodes⌉: no node takes what others can start
         limit = max(1, min(free, share, _MOST))
-        wanted = Wanted(limit, self._definitions.parked(), self._definitions.unloadable())
+        wanted = self._wanted(limit)
         on_time, rest = None, wanted
         if due > limit:
             on_time, rest = self._reserve(wanted)
-        order = Order(
-            clocks=rest, firings=wanted, capacity=min(free, limit), take_no=0, clocks_on_time=on_time
+        return self._run(
+            Order(clocks=rest, firings=rest, capacity=min(free, limit), take_no=0, on_time=on_time)
         )
-        return self._run(order)
+
+    def _wanted(self, limit: int) -> Wanted:
+        known = self._definitions
+        return Wanted(limit, known.parked(), known.unloadable(), parked_firings=known.parked_firings())
 
     def _reserve(self, wanted: Wanted) -> tuple[Wanted | None, Wanted]:
         """With a backlog half of the capacity serves what is on time; with one place they take turns."""
@@ -120,7 +130,7 @@ class Planner:
 
     def _take_startless(self) -> Taken | None:
         self._startless_at = self._clock.monotonic() + _BUSY_POLL
-        wanted = Wanted(_MOST, self._definitions.parked(), self._definitions.unloadable())
+        wanted = self._wanted(_MOST)
         return self._run(Order(clocks=wanted, firings=wanted, capacity=0, take_no=0, startless=True))
 
     def _run(self, order: Order) -> Taken | None:
@@ -143,10 +153,11 @@ class Planner:
                 log.warning("node.fenced reason=%s", error)
                 self._who.trusted_until = 0.0
                 return None
-            except SchedulerError as error:
-                if order.clocks.only is not None or not attempt:
+            except Exception as error:
+                if order.clocks.only is not None or not attempt or not attempt[0].locked():
                     raise
-                log.error("take.failed reason=%s; repeated row by row", error)
+                bug = not isinstance(error, SchedulerError)
+                log.error("take.failed reason=%s; repeated row by row", error, exc_info=bug)
                 return self._row_by_row(order, attempt[0])
             self._hand.add(taken.requests)
         if taken.requests:
@@ -155,23 +166,33 @@ class Planner:
 
     def _row_by_row(self, order: Order, failed: Take) -> Taken:
         """A batch is never as weak as its worst row: each alone, and the one that fails alone is parked."""
-        total = Taken(now=failed.taken.now)
-        for clock_id in failed.clock_ids:
-            single = Wanted(1, only=(clock_id,))
-            none = Wanted(0, only=())
+        total, none = Taken(now=failed.taken.now), Wanted(0, only=())
+        rows: list[tuple[int | None, Wanted, Wanted]] = []
+        rows += [(clock_id, Wanted(1, only=(clock_id,)), none) for clock_id in failed.clock_ids]
+        rows += [(None, none, Wanted(1, only=(firing_id,))) for firing_id in failed.firing_ids]
+        for clock_id, clocks, firings in rows:
+            alone = replace(
+                order, clocks=clocks, firings=firings, on_time=None, capacity=min(1, self._hand.free())
+            )
             try:
-                taken = self._run(
-                    replace(order, clocks=single, firings=none, clocks_on_time=None, capacity=1)
-                )
+                taken = self._run(alone)
             except StoreUnavailable:
                 raise
-            except SchedulerError as error:
-                self._definitions.leave_trigger(clock_id, total.now, f"it could not be written: {error}")
+            except Exception as error:
+                self._park(clock_id, firings, total.now, error)
                 continue
             if taken is not None:
                 self._after(taken)
                 total.decided += taken.decided
         return total
+
+    def _park(self, clock_id: int | None, firings: Wanted, now: int, error: Exception) -> None:
+        """Leave what cannot even be written alone to others for a while."""
+        reason = f"it could not be written: {error}"
+        if clock_id is not None:
+            self._definitions.leave_trigger(clock_id, now, reason)
+        for firing_id in firings.only or ():
+            self._definitions.leave_firing(firing_id, now, reason)
 
     def _resolve(self, wished: Taken, take_no: int) -> Taken:
         """The answer to COMMIT was lost. Wait for the trigger rows' locks, then read what really happened.
@@ -215,6 +236,10 @@ class Planner:
             self._definitions.leave_trigger(trigger_id, taken.now, reason)
         for trigger_id, reason in taken.poisoned.items():
             log.error("trigger.error trigger_id=%s kind=poison reason=%s", trigger_id, reason)
+        for job_id, reason in taken.unreadable.items():
+            self._definitions.leave_job(job_id, taken.now, reason)
+        for firing_id, reason in taken.failed.items():
+            log.error("firing.failed firing=%s reason=%s", firing_id, reason)
         for trigger in taken.late.values():
             self._judge_again(trigger)
         self._definitions.decided(taken.decided)

@@ -7,7 +7,7 @@ it likes, and nothing is lost or run in its stead.
 import json
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -48,31 +48,25 @@ class Settler:
         self._freed = freed
         self._queue: SimpleQueue[Ended | None] = SimpleQueue()
         self._random = random.Random()
-        self._held_by: dict[tuple[int, int], int] = {}
+        self._refused: set[tuple[int, int]] = set()
         self.interrupted = 0
         """Bodies that a shutdown broke off."""
 
     # -- the pool's owner ----------------------------------------------------------------------------------------------
 
-    def expect(self, requests: Sequence[RunRequest]) -> None:
-        """Remember under which incarnation these were taken: they are settled under that one, whoever we are by then."""
-        incarnation = self._parts.who.incarnation
-        for request in requests:
-            self._held_by[request.firing_id, request.fence] = incarnation
-
     def may_begin(self, request: RunRequest) -> bool:
-        """The last look before the body: a node that may have been declared dead, or drains, begins nothing."""
-        del request
-        return self._parts.who.may_start(self._parts.clock.monotonic())
+        """The last look before the body: a node that may have been declared dead, or drains, begins nothing.
+
+        Nor does it under a new incarnation begin what the old one took: others may have that by now.
+        """
+        who = self._parts.who
+        return request.incarnation == who.incarnation and who.may_start(self._parts.clock.monotonic())
 
     def ended(self, request: RunRequest, outcome: Outcome, ended_at: float) -> None:
-        self._queue.put(Ended(request, self._incarnation(request), outcome, ended_at))
+        self._queue.put(Ended(request, request.incarnation, outcome, ended_at))
 
     def released(self, request: RunRequest) -> None:
-        self._queue.put(Ended(request, self._incarnation(request), None, self._parts.clock.monotonic()))
-
-    def _incarnation(self, request: RunRequest) -> int:
-        return self._held_by.pop((request.firing_id, request.fence), self._parts.who.incarnation)
+        self._queue.put(Ended(request, request.incarnation, None, self._parts.clock.monotonic()))
 
     # -- the service ---------------------------------------------------------------------------------------------------
 
@@ -104,12 +98,16 @@ class Settler:
                 log.warning("settle.waiting firings=%s reason=%s", len(batch), error)
                 self._parts.pause(wait * (0.8 + 0.4 * self._random.random()))
                 wait = min(wait * 2, _RETRY[1])
-            except StoreError as error:
-                log.error("settle.failed firings=%s reason=%s; repeated one by one", len(batch), error)
+            except Exception as error:
+                bug = not isinstance(error, StoreError)
+                log.error(
+                    "settle.failed firings=%s reason=%s; repeated one by one", len(batch), error, exc_info=bug
+                )
                 settle = self._one_by_one
         else:
             return
-        self._parts.hand.drop((each.request.firing_id, each.request.fence) for each in batch)
+        landed = {(each.request.firing_id, each.request.fence) for each in batch}
+        self._parts.hand.drop(landed - self._refused)
         self._freed()
 
     def _one_by_one(self, batch: list[Ended]) -> None:
@@ -118,10 +116,10 @@ class Settler:
                 self._settle([each])
             except StoreUnavailable:
                 raise
-            except StoreError as error:
+            except Exception as error:
                 self._without_text(each, error)
 
-    def _without_text(self, each: Ended, error: StoreError) -> None:
+    def _without_text(self, each: Ended, error: Exception) -> None:
         """The same verdict with its text removed: an outcome that cannot be stored is never retried for ever."""
         log.error("settle.unstorable_outcome firing=%s reason=%s", each.request.firing_id, error)
         if each.outcome is None:
@@ -131,9 +129,11 @@ class Settler:
             self._settle([each._replace(outcome=bare)])
         except StoreUnavailable:
             raise
-        except StoreError:
+        except Exception:
+            # It keeps its place in the hand: a row that runs here and is in nobody's hand would be given back, and run again.
+            self._refused.add((each.request.firing_id, each.request.fence))
             log.critical(
-                "settle.lost firing=%s: the store refuses its end; the rescuer will call it lost",
+                "settle.refused firing=%s: the store refuses its end; it counts as running until this node ends",
                 each.request.firing_id,
             )
 

@@ -7,7 +7,7 @@ rows are compared and set forward before the ledger's rows go in, so a loser nev
 from typing import Any, NamedTuple
 
 from ..triggers.decide import Decision, Due, Row, decide, wants_cancel
-from .definitions import CompiledTrigger, Definitions, KnownJob, Poison
+from .definitions import CompiledTrigger, Definitions, KnownJob, Poison, Undecidable
 from .errors import SchedulerError
 from .firing import DUE, RUNNING, SKIPPED, NewFiring, permit_key, serial_key
 from .identity import Identity
@@ -54,6 +54,7 @@ class Take:
         self._finished_triggers: list[int] = []
         self._cancelling: set[int] = set()
         self.clock_ids: list[int] = []
+        self.firing_ids: list[int] = []
         self.taken = Taken()
 
     def run(self) -> Taken:
@@ -64,16 +65,15 @@ class Take:
         self.taken.now = tx.now()
         clocks = self._lock_clocks()
         self.clock_ids = [clock.id for clock in clocks]
-        firings = (
-            [] if self._order.startless else take_rows.lock_due_firings(tx, tx.now(), self._order.firings)
-        )
+        firings = [] if self._order.startless else self._lock_firings()
+        self.firing_ids = [firing.id for firing in firings]
         if not clocks and not firings:
             return self.taken
         together: list[DueClock | DueFiring] = [*clocks, *firings]
         self._jobs = self._definitions.jobs(tx, {each.job_id for each in together})
         compiled = self._definitions.compiled(tx, clocks)
         self._look_at_permits(clocks, firings)
-        for each in sorted(together, key=_by_place):
+        for each in self._in_order(together):
             if isinstance(each, DueClock):
                 self._decide(each, compiled[each.id])
             else:
@@ -81,15 +81,37 @@ class Take:
         self._write()
         return self.taken
 
+    def locked(self) -> bool:
+        """Whether it came so far that its rows could be tried one by one."""
+        return bool(self.clock_ids or self.firing_ids)
+
     def _lock_clocks(self) -> list[DueClock]:
         tx, order = self._tx, self._order
         if order.startless:
             return take_rows.lock_startless_clocks(tx, tx.now(), order.clocks)
         found: dict[int, DueClock] = {}
-        for wanted in (order.clocks_on_time, order.clocks):
-            if wanted is not None and wanted.limit > 0:
+        for wanted in (order.on_time, order.clocks):
+            if wanted is not None:
                 found |= {clock.id: clock for clock in take_rows.lock_due_clocks(tx, tx.now(), wanted)}
         return sorted(found.values(), key=_by_place)
+
+    def _lock_firings(self) -> list[DueFiring]:
+        tx, order = self._tx, self._order
+        found: dict[int, DueFiring] = {}
+        for wanted in (order.on_time, order.firings):
+            if wanted is not None:
+                found |= {firing.id: firing for firing in take_rows.lock_due_firings(tx, tx.now(), wanted)}
+        return list(found.values())
+
+    def _in_order(self, together: list[DueClock | DueFiring]) -> list[DueClock | DueFiring]:
+        """Oldest first; with a backlog what is on time comes before it, as far as places are kept for that."""
+        ordered = sorted(together, key=_by_place)
+        reserve = self._order.on_time
+        if reserve is None or reserve.since is None:
+            return ordered
+        first = [each for each in ordered if _is_newcomer(each, reserve.since)][: reserve.limit]
+        kept = {id(each) for each in first}
+        return first + [each for each in ordered if id(each) not in kept]
 
     def _look_at_permits(self, clocks: list[DueClock], firings: list[DueFiring]) -> None:
         """Lock the permits that may be needed; one that somebody else is changing counts as held."""
@@ -122,10 +144,10 @@ class Take:
             taken.to_load.add(job.id)
             taken.left += 1
             return
-        try:
-            self._apply(_Case(clock, compiled, job, loaded))
-        except Exception as error:
-            taken.undecidable[clock.id] = f"{type(error).__name__}: {error}"
+        if clock.next_fire_at is None:
+            self._mark(clock, Poison("it waits without a next fire time"))
+            return
+        self._apply(_Case(clock, compiled, job, loaded), clock.next_fire_at)
 
     def _mark(self, clock: DueClock, error: Exception) -> None:
         if isinstance(error, Poison):
@@ -133,17 +155,15 @@ class Take:
         else:
             self.taken.undecidable[clock.id] = str(error)
 
-    def _apply(self, case: _Case) -> None:
+    def _apply(self, case: _Case, next_fire_at: int) -> None:
         clock, compiled, job = case.clock, case.trigger, case.job
-        if clock.next_fire_at is None:
-            raise Poison("it waits without a next fire time")
         overlap = job.policies.overlap or "allow"
         definition = compiled.definition
         due = Due(
             schedule=compiled.schedule,
             rule=definition.misfire,
             overlap=overlap,
-            next_fire_at=clock.next_fire_at,
+            next_fire_at=next_fire_at,
             next_run_at=clock.next_run_at,
             max_fires=definition.max_fires,
             fires=clock.fires,
@@ -154,13 +174,18 @@ class Take:
             return
         busy = exclusive is not None and (not self._permit_free(exclusive) or job.id in self._busy_jobs)
         capacity = 0 if self._order.startless else self._left
-        decision = decide(due, busy=busy, capacity=capacity, now=self._tx.now())
-        if decision is None:
-            if wants_cancel(due, busy=busy, now=self._tx.now()):
-                self._cancelling.add(job.id)
-            self.taken.left += 1
+        try:
+            decision = decide(due, busy=busy, capacity=capacity, now=self._tx.now())
+            cancelling = decision is None and wants_cancel(due, busy=busy, now=self._tx.now())
+        except Exception as error:  # a fact about this node; what the database raises is no part of it
+            self._mark(clock, Undecidable(f"{type(error).__name__}: {error}"))
             return
-        self._record(case, decision)
+        if decision is not None:
+            self._record(case, decision)
+            return
+        if cancelling:
+            self._cancelling.add(job.id)
+        self.taken.left += 1
 
     def _record(self, case: _Case, decision: Decision) -> None:
         """Turn a decision into ledger rows and the clock's next state."""
@@ -281,7 +306,11 @@ class Take:
     def _start(self, firing: DueFiring) -> None:
         """Start one due firing here, if its permit is free, its job is loaded and there is a place."""
         job = self._jobs.get(firing.job_id)
-        if self._left < 1 or job is None or job.problem is not None:
+        if job is None or job.problem is not None:
+            # Left to others for a while: what cannot run must not stand before what can, at every look.
+            self.taken.unreadable[firing.job_id] = "its row is missing" if job is None else str(job.problem)
+            return
+        if self._left < 1:
             self.taken.left += 1
             return
         loaded = self._definitions.loaded(job)
@@ -298,8 +327,13 @@ class Take:
         if trigger is not None and self._is_late(firing, trigger):
             self.taken.late[trigger.id] = trigger
             return
-        self._left -= 1
         fence, now = firing.fence + 1, self._tx.now()
+        try:
+            request = request_again(firing, loaded, trigger, self._who, now)
+        except ValueError as error:
+            self.taken.failed[firing.id] = f"its data cannot be read: {error}"
+            return
+        self._left -= 1
         if key is not None:
             self._occupied.add(key)
             self._holding.append((key, firing.id, fence))
@@ -319,7 +353,7 @@ class Take:
                 None,
             )
         )
-        self.taken.requests.append(request_again(firing, loaded, trigger, self._who, now))
+        self.taken.requests.append(request)
 
     def _is_late(self, firing: DueFiring, trigger: CompiledTrigger) -> bool:
         """A slot that was decided in time and never begun until it is older than the threshold is judged again."""
@@ -332,6 +366,8 @@ class Take:
         tx = self._tx
         for trigger_id, reason in self.taken.poisoned.items():
             set_error(tx, trigger_id, "poison", reason)
+        for firing_id, reason in self.taken.failed.items():
+            take_rows.fail_due(tx, firing_id, reason)
         if take_rows.advance_clocks(tx, self._clocks) != len(self._clocks):
             raise SchedulerError("a locked trigger clock moved: the take is undone")
         if self._finished_triggers:
@@ -346,6 +382,11 @@ class Take:
         take_rows.hold_permits(tx, self._holding)
         if self._cancelling:
             take_rows.request_cancel(tx, self._cancelling, "overlap")
+
+
+def _is_newcomer(each: DueClock | DueFiring, since: int) -> bool:
+    """Whether it became due after `since` and waits for no turn of its own."""
+    return _by_place(each)[0] > since and (isinstance(each, DueClock) or each.permit_key is None)
 
 
 def _by_place(each: DueClock | DueFiring) -> tuple[int, int, int]:

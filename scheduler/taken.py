@@ -31,8 +31,8 @@ class Order:
     take_no: int
     startless: bool = False
     """Only decide what starts nothing: the node is full."""
-    clocks_on_time: Wanted | None = None
-    """The part of the capacity that serves what is on time, when there is a backlog."""
+    on_time: Wanted | None = None
+    """The part of the capacity that serves what is on time, when there is a backlog: it comes first."""
 
 
 class Misfired(NamedTuple):
@@ -56,11 +56,22 @@ class Taken:
     misfired: list[Misfired] = field(default_factory=list)
     undecidable: dict[int, str] = field(default_factory=dict)
     poisoned: dict[int, str] = field(default_factory=dict)
+    unreadable: dict[int, str] = field(default_factory=dict)
+    """Jobs whose due firings cannot run, for what their row says cannot be read: {job id: reason}."""
+    failed: dict[int, str] = field(default_factory=dict)
+    """Due firings that can never run: {firing id: reason}."""
     to_load: set[int] = field(default_factory=set)
     late: dict[int, CompiledTrigger] = field(default_factory=dict)
     """Triggers with due firings that must be judged again before they run."""
     left: int = 0
     """Due rows that were seen and left: no capacity, not loaded, busy."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether another take at once may find other rows than this one."""
+        ran = self.requests or self.decided or self.late
+        left = self.undecidable or self.poisoned or self.unreadable or self.failed or self.to_load
+        return bool(ran or left)
 
 
 class Starting(NamedTuple):
@@ -86,13 +97,17 @@ class Starting(NamedTuple):
             trigger_data=trigger.definition.data,
             timeout=firing.timeout,
             exclusive=firing.permit_key is not None,
+            incarnation=firing.incarnation or 0,
         )
 
 
 def request_again(
     firing: DueFiring, job: LoadedJob, trigger: CompiledTrigger | None, who: Identity, now: int
 ) -> RunRequest:
-    """The request to run a due firing: a retry, a manual start, a slot that was handed on."""
+    """The request to run a due firing: a retry, a manual start, a slot that was handed on.
+
+    Raises ValueError where its data cannot be read.
+    """
     slot = firing.trigger_id is not None
     key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}" if slot else firing.request_key
     return RunRequest(
@@ -111,9 +126,12 @@ def request_again(
         fire_data=_NO_DATA if firing.data is None else _mapping(firing.data),
         timeout=firing.timeout,
         exclusive=firing.permit_key is not None,
+        incarnation=who.incarnation,
     )
 
 
 def _mapping(text: str) -> Mapping[str, Any]:
     value = json.loads(text)
-    return value if isinstance(value, dict) else _NO_DATA
+    if not isinstance(value, dict):
+        raise ValueError("not a mapping")
+    return value

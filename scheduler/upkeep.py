@@ -9,7 +9,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from ..triggers.instant import MINUTE, SECOND
+from .definitions import KnownJob
 from .errors import SchedulerError
+from .loaded_job import LoadedJob
 from .parts import Parts
 from .store.definition_reads import read_cluster
 from .store.error_rows import clearable, lock_waiting, set_error, waiting_for_jobs
@@ -41,17 +43,20 @@ log = logging.getLogger("qsched.upkeep")
 
 
 class Upkeep:
-    """One per node. `end_pauses(group keys, trigger keys)` resumes what was paused until now."""
+    """One per node. `end_pauses(group keys, trigger keys)` resumes what was paused until now; `loaded` hears of jobs
+    that could be loaded here for the first time."""
 
     def __init__(
         self,
         parts: Parts,
         end_pauses: Callable[[Sequence[str], Sequence[str]], None],
         tzdata: str | None = None,
+        loaded: Callable[[list[tuple[KnownJob, LoadedJob]]], None] | None = None,
     ) -> None:
         self._parts = parts
         self._end_pauses = end_pauses
         self._tzdata = tzdata
+        self._loaded = loaded
         self._zones_at = 0.0
         self._clear_at = 0.0
 
@@ -117,12 +122,13 @@ class Upkeep:
         troubled = parts.store.read("clearable", clearable)
         if not troubled:
             return
-        jobs = parts.store.read(
-            "jobs", lambda tx: parts.definitions.jobs(tx, {each.job_id for each in troubled})
+        jobs, now = parts.store.read(
+            "jobs", lambda tx: (parts.definitions.jobs(tx, {each.job_id for each in troubled}), tx.now())
         )
-        parts.definitions.load(
-            [job_id for job_id, job in jobs.items() if parts.definitions.loaded(job) is None], 0
-        )
+        unknown = [job_id for job_id, job in jobs.items() if parts.definitions.loaded(job) is None]
+        fresh = parts.definitions.load(unknown, now)
+        if fresh and self._loaded is not None:
+            self._loaded(fresh)
         able = {job_id for job_id, job in jobs.items() if parts.definitions.loaded(job) is not None}
         for each in troubled:
             if each.job_id in able:

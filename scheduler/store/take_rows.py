@@ -198,6 +198,8 @@ def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:
     if wanted.since is not None:
         text += f" AND {alias}.{since} > ?"
         values.append(wanted.since)
+        if alias == "f":
+            text += " AND f.permit_key IS NULL"  # what waits its turn is no newcomer: a serial backlog keeps its order
     trigger = f"{alias}.id" if alias == "c" else f"COALESCE({alias}.trigger_id, 0)"
     left = [(trigger, wanted.parked), (f"{alias}.job_id", wanted.unloadable)]
     if alias == "f":

@@ -19,8 +19,8 @@ class Faults:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._engine = store._engine("work")
-        self._dialect: Any = self._engine.dialect
+        self._engine: Any = store._engine("work")
+        self._dialect = self._engine.dialect
         self._commit = self._dialect.do_commit
         self._deadlocks: list[int] = []
         self._place = 0

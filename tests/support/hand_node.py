@@ -233,7 +233,6 @@ class HandNode:
     # -- what the services tell ----------------------------------------------------------------------------------------
 
     def _submit(self, requests: list[RunRequest]) -> None:
-        self.settler.expect(requests)
         self.taken += requests
         for request in requests:
             self.contexts[request.firing_id, request.fence] = JobContext(request, self.clock)
