@@ -13,6 +13,7 @@ from .command_process import GRACE, CommandProcess
 from .context import JobContext
 from .deadlines import Deadlines
 from .errors import LEASE_LOST, PermanentError
+from .live_commands import LiveCommands
 from .outcome import MESSAGE_BYTES, Outcome
 
 SHELL = "/bin/sh"
@@ -24,7 +25,7 @@ def run_command(
     ctx: JobContext,
     clock: Clock,
     deadlines: Deadlines,
-    live: set[CommandProcess],
+    live: LiveCommands,
     grace: float = GRACE,
 ) -> Outcome:
     """Run the command and answer how it ended; never raises, and leaves no process of its group behind.
@@ -33,10 +34,9 @@ def run_command(
     SIGKILL at once. While it runs it is in `live`.
     """
     try:
-        process = _started(ctx, clock)
+        process = _started(ctx, clock, live)
     except BaseException as error:
         return outcome_of_error(error, ctx)
-    live.add(process)
     time = BodyTime(ctx, clock, deadlines)
     ctx.when_cancelled(lambda: process.stop(at_once=ctx.cancel_reason == LEASE_LOST))
     try:
@@ -45,20 +45,20 @@ def run_command(
         process.kill()
         return outcome_of_error(error, ctx)
     finally:
-        live.discard(process)
+        live.ended(process)
         ctx.when_cancelled(None)
     outcome = _judged(ctx, status, process, time)
     _log(ctx, outcome, process)
     return outcome
 
 
-def _started(ctx: JobContext, clock: Clock) -> CommandProcess:
+def _started(ctx: JobContext, clock: Clock, live: LiveCommands) -> CommandProcess:
     definition = ctx.request.job.definition
     target = definition.target
     argv = [SHELL, "-c", target] if isinstance(target, str) else list(target)
     environment = command_environment(ctx)
     try:
-        return CommandProcess(argv, environment, definition.cwd, clock)
+        return live.start(lambda: CommandProcess(argv, environment, definition.cwd, clock))
     except (OSError, ValueError) as error:
         raise PermanentError(_not_started(argv[0], definition.cwd, error)) from error
 

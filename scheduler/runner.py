@@ -3,9 +3,10 @@
 import asyncio
 
 from .clock import Clock
-from .command_process import GRACE, CommandProcess
+from .command_process import GRACE
 from .context import JobContext
 from .deadlines import Deadlines
+from .live_commands import LiveCommands
 from .outcome import Outcome
 from .run_async import run_async
 from .run_command import run_command
@@ -19,7 +20,7 @@ class Runner:
         self._clock = clock
         self._deadlines = Deadlines(clock)
         self._grace = grace
-        self._commands: set[CommandProcess] = set()
+        self._commands = LiveCommands()
 
     def run(self, ctx: JobContext) -> Outcome:
         """Run a body to its end in this thread (an async one on a loop of its own); never raises."""
@@ -34,12 +35,12 @@ class Runner:
         """Run an async body in the current task; never raises."""
         return await run_async(ctx, self._clock, self._deadlines)
 
-    def kill_commands(self) -> int:
-        """End every running command and its group by force, as the last thing before the process leaves."""
-        commands = list(self._commands)
-        for command in commands:
-            command.kill_group()
-        return len(commands)
+    def kill_commands(self, *, leaving: bool = True) -> int:
+        """End every running command and its group by force; answers how many.
+
+        When `leaving`, which is the last thing before the process goes, none is started any more.
+        """
+        return self._commands.kill(leaving=leaving)
 
     def close(self) -> None:
         """End the thread that keeps the time-outs."""

@@ -25,7 +25,7 @@ class ManualClock:
         self._lock = threading.Lock()
         self._wall = wall
         self._monotonic = monotonic
-        self._waiting = 0
+        self._waits: list[Waitable] = []
 
     def wall(self) -> int:
         return self._wall
@@ -34,27 +34,34 @@ class ManualClock:
         return self._monotonic
 
     def wait(self, waitable: Waitable, timeout: float | None) -> bool:
-        """As every clock waits; the time-out passes by `advance` alone."""
-        until = None if timeout is None else self._monotonic + timeout
-        self._count(+1)
+        """As every clock waits; the time-out passes by the clock's moves alone.
+
+        A wait for a condition may end early, as any may: its caller looks again at what it waits for.
+        """
+        with self._lock:
+            until = None if timeout is None else self._monotonic + timeout
+            self._waits.append(waitable)
         try:
+            if isinstance(waitable, threading.Condition):
+                return self._wait_for_condition(waitable, until)
             while until is None or self._monotonic < until:
                 if waitable.wait(_LOOK):
                     return True
             return waitable.wait(0)
         finally:
-            self._count(-1)
+            with self._lock:
+                self._waits.remove(waitable)
 
     @property
     def waiting(self) -> int:
         """How many threads wait on this clock now."""
-        return self._waiting
+        return len(self._waits)
 
     def advance(self, seconds: float) -> None:
         """Move both hands forward, as time does."""
         with self._lock:
-            self._monotonic += seconds
             self._wall += round(seconds * 1_000_000)
+        self.advance_monotonic(seconds)
 
     def set_wall(self, wall: int) -> None:
         """Step the wall clock alone, as an operator or NTP does."""
@@ -65,10 +72,15 @@ class ManualClock:
         """Move the monotonic hand alone, as if the wall clock had been set back by as much."""
         with self._lock:
             self._monotonic += seconds
+            conditions = {each for each in self._waits if isinstance(each, threading.Condition)}
+        for condition in conditions:  # polling would lose a notification that comes at the end of a poll
+            with condition:
+                condition.notify_all()
 
-    def _count(self, change: int) -> None:
-        with self._lock:
-            self._waiting += change
+    def _wait_for_condition(self, condition: threading.Condition, until: float | None) -> bool:
+        if until is None or self._monotonic < until:
+            condition.wait()
+        return until is None or self._monotonic < until
 
 
 def loaded_from(function: Callable[..., Any]) -> LoadedJob:

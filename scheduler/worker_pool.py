@@ -135,7 +135,7 @@ class WorkerPool:
         for entry in entries:
             self._tell(entry, reason)
         if reason == LEASE_LOST:  # those that were told something else before, too
-            self._runner.kill_commands()
+            self._runner.kill_commands(leaving=False)
         return len(entries)
 
     def kill_commands(self) -> int:

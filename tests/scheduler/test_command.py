@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,11 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from qsched.scheduler.clock import SystemClock
+from qsched.scheduler.command_output import CommandOutput
+from qsched.scheduler.command_process import CommandProcess
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.runner import Runner
@@ -143,8 +148,18 @@ def test_data_that_no_environment_can_hold_are_refused_with_a_reason(runner: Run
     assert runner.run(context("true", data={"x": "y" * 130_000})).kind == "succeeded"
 
 
-def test_a_command_has_no_input_to_wait_for(runner: Runner) -> None:
-    assert runner.run(context("cat; echo end")).result == "end"
+def test_a_command_does_not_read_the_nodes_input(runner: Runner) -> None:
+    ours, theirs = os.pipe()
+    os.write(theirs, b"typed at the node's terminal")
+    os.close(theirs)
+    kept = os.dup(0)
+    os.dup2(ours, 0)
+    try:
+        assert runner.run(context("cat; echo end")).result == "end"
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(ours)
 
 
 def test_a_command_runs_where_it_was_told_to(runner: Runner, tmp_path: Path) -> None:
@@ -155,7 +170,6 @@ def test_ten_megabytes_of_output_are_streamed_and_only_both_ends_kept(
     runner: Runner, caplog: pytest.LogCaptureFixture
 ) -> None:
     code = "import sys; sys.stdout.write('head' + 'x' * 10_000_000 + 'tail')"
-    before = psutil.Process().memory_info().rss
     with caplog.at_level("INFO", "qsched.job.c"):
         outcome = runner.run(context(python(code)))
     assert outcome.result is not None
@@ -165,7 +179,30 @@ def test_ten_megabytes_of_output_are_streamed_and_only_both_ends_kept(
     assert len(outcome.result) <= 4096
     logged = caplog.records[-1].getMessage()
     assert 60_000 < len(logged) < 70_000
-    assert psutil.Process().memory_info().rss - before < 8_000_000
+
+
+def test_output_of_any_length_takes_bounded_memory() -> None:
+    output, piece = CommandOutput(), b"x" * 65536
+    tracemalloc.start()
+    for _ in range(400):
+        output.add(piece)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert output.size == 400 * 65536
+    assert peak < 1_000_000
+
+
+@given(st.lists(st.binary(max_size=40), max_size=12), st.integers(1, 30))
+def test_what_is_kept_of_an_output_is_its_beginning_and_its_end(pieces: list[bytes], part: int) -> None:
+    output, whole = CommandOutput(part), b"".join(pieces)
+    for piece in pieces:
+        output.add(piece)
+    if len(whole) <= 2 * part:
+        assert output.text() == whole.decode("utf-8", "replace")
+    else:
+        missing = f"\n… {len(whole) - 2 * part:,} bytes left out …\n"
+        head, tail = whole[:part].decode("utf-8", "replace"), whole[-part:].decode("utf-8", "replace")
+        assert output.text() == head + missing + tail
 
 
 def test_output_that_is_no_text_does_no_harm(runner: Runner) -> None:
@@ -243,17 +280,46 @@ def test_what_a_command_leaves_in_the_background_ends_with_it(runner: Runner, tm
     assert not alive(pid)
 
 
+def test_a_dead_process_that_nobody_reaps_does_not_keep_a_place(runner: Runner, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    code = (
+        "import os, sys, threading\n"
+        "if os.fork() == 0:\n"  # leaves the group, and never reaps the child that stays in it
+        "    if os.fork() == 0: os._exit(0)\n"
+        "    os.setsid()\n"
+        "    open(sys.argv[1], 'a').write(f'{os.getpid()}\\n')\n"
+        "    threading.Event().wait()\n"
+        "while not os.path.exists(sys.argv[1]): pass\n"
+    )
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(runner.run, context(python(code, str(pids))))
+        (escaped,) = pids_in(pids, 1)
+        try:
+            assert running.result(timeout=20).kind == "succeeded"  # the grace is 30 s
+            assert alive(escaped)
+        finally:
+            os.kill(escaped, signal.SIGKILL)
+
+
 def test_a_command_that_closes_its_output_is_awaited_all_the_same(runner: Runner, tmp_path: Path) -> None:
     done = tmp_path / "done"
     assert runner.run(context(f"exec >&- 2>&-; sleep 0.2; touch {done}")).kind == "succeeded"
     assert done.exists()
 
 
-def test_a_command_that_ends_by_itself_before_the_cancel_is_felt_has_succeeded(runner: Runner) -> None:
+def test_a_command_that_ended_by_itself_before_the_cancel_has_succeeded(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ctx = context("true")
-    outcome = runner.run(ctx)
-    ctx.cancel("shutdown")
-    assert outcome.kind == "succeeded"
+    follow = CommandProcess.follow
+
+    def cancelled_at_the_end(process: CommandProcess, grace: float) -> int:
+        status = follow(process, grace)
+        ctx.cancel("shutdown")
+        return status
+
+    monkeypatch.setattr(CommandProcess, "follow", cancelled_at_the_end)
+    assert runner.run(ctx).kind == "succeeded"
 
 
 def test_a_command_is_told_of_a_cancel_that_came_before_it_started(runner: Runner) -> None:
@@ -299,6 +365,7 @@ def test_the_last_moment_of_a_process_can_kill_what_still_runs(runner: Runner, t
         assert running.result(timeout=20).error_type == "KilledBySignal"
     assert not alive(pid)
     assert runner.kill_commands() == 0
+    assert runner.run(context("true")).kind == "interrupted"  # nothing is started in that moment
 
 
 def test_signals_to_the_node_do_not_reach_its_commands(runner: Runner, tmp_path: Path) -> None:

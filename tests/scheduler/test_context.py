@@ -139,6 +139,21 @@ def test_a_cancelled_body_does_not_fall_asleep() -> None:
         ctx.sleep(1e9)
 
 
+def test_a_cancel_that_comes_while_the_body_falls_asleep_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ctx = context_for(plain)
+
+    def event_made_too_late() -> threading.Event:
+        ctx.cancel("shutdown")
+        return Event()
+
+    Event = threading.Event
+    monkeypatch.setattr(threading, "Event", event_made_too_late)
+    with pytest.raises(JobCancelled):
+        ctx.sleep(1e9)
+
+
 def test_sleep_in_an_async_job_says_what_to_write_instead() -> None:
     async def work(ctx: JobContext) -> None: ...
 

@@ -190,7 +190,7 @@ def test_a_name_that_two_functions_claim_is_refused_until_one_is_chosen(app: Wri
 def test_jobs_imported_from_elsewhere_are_not_taken_for_the_apps_own(app: WriteApp) -> None:
     library = app(jobs=JOBS)
     name = app(jobs=f"from {library}.jobs import rates\n")
-    registry = JobRegistry([name])
+    registry = JobRegistry([f"{name}.jobs"])
     assert registry.jobs() == []
     assert "no job named" in refusal(registry, python("rates"))
 

@@ -287,8 +287,11 @@ def test_each_of_many_time_outs_is_kept_in_its_turn() -> None:
         for seconds in (30, 10, 20)
     ]
     with ThreadPoolExecutor(3) as pool:
-        running = [pool.submit(runner.run, ctx) for ctx in contexts]
-        wait_until(lambda: clock.waiting == 4, "three bodies and the watch")
+        running = []
+        for ctx in contexts:
+            running.append(pool.submit(runner.run, ctx))
+            expected = len(running) + 1
+            wait_until(lambda: clock.waiting == expected, "the bodies and the watch")  # noqa: B023
         for index in (1, 2, 0):
             assert not running[index].done()
             clock.advance(10)
