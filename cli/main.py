@@ -115,6 +115,8 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(root, {}, "qsched", variable, instruction))
+    if sys.stdout is None:  # `>&-`: nobody wants the answer, which is no reason to fail
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (it stays open to the end)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that knows no ● still gets its answer

@@ -70,7 +70,7 @@ def next_fires(settings: Settings, trigger: str, count: int, start: int | None) 
     item = found(store, trigger)
     now = database_now(store)
     definition, schedule = _compiled(item)
-    slots = _slots(item, schedule, start, count, now)
+    slots = _slots(item, schedule, start, _at_most(item, definition, count), now)
     notes = [_note(schedule, slot) for slot in slots]
     if settings.output in ("json", "yaml"):
         rows = [
@@ -85,7 +85,6 @@ def next_fires(settings: Settings, trigger: str, count: int, start: int | None) 
     for slot, note in zip(slots, notes, strict=True):
         words = f"{when(slot, zone, now)}  {relative(slot, now)}" + (f"  ({note})" if note else "")
         answer(rfc3339(slot) if settings.output == "name" else words)
-    del definition
 
 
 def found(store: Store, key: str) -> Item:
@@ -115,6 +114,11 @@ def _compiled(item: Item) -> tuple[TriggerDefinition, Schedule]:
         raise CommandError(f"trigger {item['name']!r} cannot be read: {error}", code=FAILED) from error
 
 
+def _at_most(item: Item, definition: TriggerDefinition, count: int) -> int:
+    """`count`, or as many fires as are left."""
+    return count if definition.max_fires is None else max(0, min(count, definition.max_fires - item["fires"]))
+
+
 def _slots(item: Item, schedule: Schedule, start: int | None, count: int, now: int) -> list[int]:
     from .rows import instant_of
 
@@ -139,7 +143,8 @@ def _plans(item: Item, now: int) -> dict[str, Any]:
     """What the definition says; a broken one says so instead."""
     try:
         definition, schedule = _compiled(item)
-        slots = _slots(item, schedule, None, _LAST, now) if item["state"] == "waiting" else []
+        count = _at_most(item, definition, _LAST) if item["state"] == "waiting" else 0
+        slots = _slots(item, schedule, None, count, now)
         return {
             "words": schedule.words(),
             "misfire_rule": str(definition.misfire),

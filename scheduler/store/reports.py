@@ -149,13 +149,13 @@ def _last_misfire(columns: Any) -> Item | None:
 _JOBS = """
 SELECT j.name, j.namespace, j.state, j.spec, j.loaded,
        (SELECT count(*) FROM qsched_triggers t WHERE t.job_id = j.id AND t.state <> 'retired'),
-       (SELECT count(*) FROM qsched_firings f WHERE f.job_id = j.id AND f.state = 'running')
-  FROM qsched_jobs j
+       (SELECT count(*) FROM qsched_firings f WHERE f.job_id = j.id AND f.state = 'running'), c.defaults
+  FROM qsched_jobs j LEFT JOIN qsched_clusters c ON c.id = j.cluster
  WHERE j.cluster = ? AND j.name > ?{where} ORDER BY j.name LIMIT ?"""
 
 
 def jobs(store: Store, *, retired: bool = False) -> Iterator[Item]:
-    """Every job in order of its name, with what YAML or code say about it (YAML first)."""
+    """Every job in order of its name, with its effective policies: YAML's, else the code's, else the cluster's."""
     statement = _JOBS.format(where="" if retired else " AND j.state <> 'retired'")
     after = ""
     while True:
@@ -167,9 +167,9 @@ def jobs(store: Store, *, retired: bool = False) -> Iterator[Item]:
 
 
 def _job_item(row: Any) -> Item:
-    name, namespace, state, text, loaded, trigger_count, running = row
+    name, namespace, state, text, loaded, trigger_count, running, defaults = row
     spec = readable(text)
-    said = {**(readable(loaded) or {}), **(spec or {})}
+    said = {"overlap": "allow", **(readable(defaults) or {}), **(readable(loaded) or {}), **(spec or {})}
     kind = next((kind for kind in ("python", "command", "http") if kind in said), None)
     return {
         "name": name,
@@ -179,7 +179,7 @@ def _job_item(row: Any) -> Item:
         "state": state,
         "overlap": said.get("overlap"),
         "request_recovery": bool(said.get("request_recovery")),
-        "timeout": seconds(said.get("timeout")),
+        "timeout": seconds(said["timeout"]) if isinstance(said.get("timeout"), int) else None,
         "triggers": trigger_count,
         "running": running,
         "loaded": loaded is not None,

@@ -280,3 +280,24 @@ def test_a_terminal_that_knows_only_ascii_still_gets_its_answer(
 
 
 ONE = "qsched: 1\njobs: {j: {command: 'true'}}\ntriggers: {nightly: {job: j, cron: '15 2 * * *'}}\n"
+
+
+def test_no_standard_output_is_no_error(filled: Filled, tmp_path: Path) -> None:
+    filled.declare(ONE)
+    script = f'exec "{sys.executable}" -c "{START}" triggers list >&-'
+    ran = subprocess.run(
+        ["sh", "-c", script],
+        cwd=tmp_path,
+        env=clean_environment(QSCHED_STORE=filled.url),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_shells_can_complete_commands(qsched_process: Command) -> None:
+    said = qsched_process(
+        _QSCHED_COMPLETE="bash_complete", COMP_WORDS="qsched triggers ", COMP_CWORD="2", PYTHONPATH=""
+    )
+    assert "plain,pause" in said.out
