@@ -214,7 +214,7 @@ def test_the_sql_for_a_person_connects_to_nothing() -> None:
     assert "s3cret" not in upgrade_sql("mariadb://nobody:s3cret@192.0.2.1/x")
 
 
-STARTER = """
+STARTER = r"""
 import os, sys
 from alembic import command
 from qsched.scheduler.store.schema import open_store
@@ -228,7 +228,7 @@ for url in sys.argv[1:]:
             os.close(go)
             os.read(waiting, 1)  # ends for all of them at one moment, when the parent closes its end
             store = open_store(url, create=True)
-            print("cluster", store.cluster_id, flush=True)
+            os.write(1, f"cluster {store.cluster_id}\n".encode())  # in one piece
             store.close()
             os._exit(0)
         children.append(child)

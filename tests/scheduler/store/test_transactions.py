@@ -304,7 +304,8 @@ def test_three_faults_at_any_statement_change_nothing_in_the_result(store: Store
 
 
 def test_a_check_in_gives_up_after_a_quarter_of_the_lease(made_url: str) -> None:
-    store = open_store(made_url, create=True, lease=400_000)
+    store = open_store(made_url, create=True, lease=2_000_000)
+    store.transaction("connect", lambda tx: _bump(tx, "default"), urgent=True)
     clock, runs = SystemClock(), []
 
     def work(tx: Tx) -> None:
