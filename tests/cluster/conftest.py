@@ -32,6 +32,16 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
     All share one schema per database, each a cluster of its own: making a schema takes a second.
     """
+    yield from _new_world(request)
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def server_world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """The same where several transactions can be open at once, which an SQLite file does not know."""
+    yield from _new_world(request)
+
+
+def _new_world(request: pytest.FixtureRequest) -> Iterator[World]:
     url = request.getfixturevalue(f"{request.param}_hand_url")
     world = World(url, f"hand{next(_numbers)}")
     yield world

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import psycopg
@@ -25,7 +26,10 @@ class Faults:
         self._deadlocks: list[int] = []
         self._place = 0
         self._lose: Callable[[Any], None] | None = None
-        self._abandoned: set[int] = set()
+        self._lose_of = self._name = ""
+        self._transaction = store.transaction
+        store.transaction = self._named  # type: ignore[method-assign]
+        self._abandoned: list[Any] = []
         self.statements = 0
         self.raised = 0
         for name in ("do_execute", "do_executemany"):
@@ -33,6 +37,13 @@ class Faults:
         self._dialect.do_commit = self._on_commit
         for name in ("do_rollback", "do_close", "do_terminate"):
             self._guard(name)
+
+    def _named(self, name: str, work: Callable[..., Any], **options: Any) -> Any:
+        self._name = name
+        try:
+            return self._transaction(name, work, **options)
+        finally:
+            self._name = ""
 
     # -- deadlocks -----------------------------------------------------------------------------------------------------
 
@@ -69,36 +80,35 @@ class Faults:
 
     # -- commits whose answer is lost ----------------------------------------------------------------------------------
 
-    def lose_commit(self, *, landed: bool) -> None:
-        """The next COMMIT is done, or not, and its answer is lost either way."""
+    def lose_commit(self, of: str, *, landed: bool) -> None:
+        """The next COMMIT of the transactions called `of` is done, or not, and its answer is lost either way."""
+        self._lose_of = of
         self._lose = self._commit if landed else lambda connection: None
 
-    def lose_late_commit(self, seconds: float) -> threading.Thread:
-        """The next COMMIT's answer is lost at once, and its backend commits only after so many seconds."""
-        done = threading.Event()
+    def lose_late_commit(self, of: str, seconds: float) -> threading.Thread:
+        """The answer to the next COMMIT of `of` is lost at once, and its backend commits only after so many seconds."""
+        lost: SimpleQueue[Any] = SimpleQueue()
 
         def lose(connection: Any) -> None:
-            self._abandoned.add(id(connection))
-            thread.connection = connection  # type: ignore[attr-defined]
-            done.set()
+            self._abandoned.append(_raw(connection))
+            lost.put(_raw(connection))
 
         def commit() -> None:
-            done.wait(30)
+            connection = lost.get(timeout=30)
             threading.Event().wait(seconds)
-            connection = thread.connection  # type: ignore[attr-defined]
             connection.commit()
             connection.close()
 
         thread = threading.Thread(target=commit, daemon=True)
         thread.start()
-        self._lose = lose
+        self._lose_of, self._lose = of, lose
         return thread
 
     def _on_commit(self, connection: Any) -> None:
-        lose, self._lose = self._lose, None
-        if lose is None:
+        if self._lose is None or self._lose_of != self._name:
             self._commit(connection)
             return
+        lose, self._lose = self._lose, None
         self.raised += 1
         lose(connection)
         raise self._lost()
@@ -117,10 +127,15 @@ class Faults:
         real = getattr(self._dialect, name)
 
         def guarded(connection: Any) -> None:
-            if id(connection) not in self._abandoned:
+            if all(_raw(connection) is not each for each in self._abandoned):
                 real(connection)
 
         setattr(self._dialect, name, guarded)
+
+
+def _raw(connection: Any) -> Any:
+    """The driver's connection, whatever it is wrapped in."""
+    return getattr(connection, "dbapi_connection", None) or connection
 
 
 def wait_for(thread: threading.Thread) -> None:

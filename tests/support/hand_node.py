@@ -123,8 +123,8 @@ class World:
         return node
 
     def hear(self) -> None:
-        """Every node checks in, so that all know who lives."""
-        for node in self.nodes:
+        """Every node checks in, and again, so that all know who lives."""
+        for node in self.nodes * 2:
             if not node.gone:
                 node.check_in.step()
 
