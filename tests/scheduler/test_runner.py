@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from qsched.scheduler.clock import SystemClock
+from qsched.scheduler.clock import SystemClock, Waitable
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.errors import JobCancelled, PermanentError, RetryAfter, RetryNow
 from qsched.scheduler.jobs import job
@@ -296,6 +296,38 @@ def test_each_of_many_time_outs_is_kept_in_its_turn() -> None:
             assert not running[index].done()
             clock.advance(10)
             assert running[index].result(timeout=30).kind == "timed_out"
+    runner.close()
+
+
+class SleepSeen(SystemClock):
+    """The system's clock, which shows when the watch over the time-outs has gone to sleep for long."""
+
+    def __init__(self) -> None:
+        self.asleep = threading.Event()
+
+    def wait(self, waitable: Waitable, timeout: float | None) -> bool:
+        if isinstance(waitable, threading.Condition) and timeout is not None and timeout > 100:
+            self.asleep.set()
+        return super().wait(waitable, timeout)
+
+
+def test_a_short_time_out_is_kept_beside_a_long_one_that_began_before() -> None:
+    clock = SleepSeen()
+    runner = Runner(clock)
+    long, short = (
+        JobContext(replace(request_for(_until_told), timeout=timeout), clock)
+        for timeout in (600_000_000, 50_000)
+    )
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(runner.run, long)
+        assert clock.asleep.wait(30)
+        second = pool.submit(runner.run, short)
+        try:
+            assert second.result(timeout=20).kind == "timed_out"
+        finally:
+            long.cancel("shutdown")
+            short.cancel("shutdown")
+        assert first.result(timeout=30).kind == "interrupted"
     runner.close()
 
 
