@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..scheduler.errors import LEASE_LOST, StoreUnavailable
+from ..scheduler.errors import LEASE_LOST, SchedulerError, StoreUnavailable
 from ..scheduler.parts import Parts
 from ..scheduler.store.finish import release
 from ..scheduler.store.firing_rows import OpenFiring, running_here
 from ..scheduler.store.node_rows import CheckIn as Said
-from ..scheduler.store.node_rows import NodeFacts, check_in, live_nodes, register
+from ..scheduler.store.node_rows import NodeFacts, check_in, count_live, register
 from ..scheduler.store.tx import Tx
 from ..triggers.instant import SECOND
 
@@ -37,6 +37,8 @@ class Telling:
     cancel: Callable[[int, int, str], None]
     """(firing id, fence, reason)"""
     cancel_all: Callable[[str], None]
+    available: Callable[[], None] = lambda: None
+    """The database answers again."""
 
 
 class CheckInService:
@@ -106,7 +108,7 @@ class CheckInService:
         renewed = check_in(tx, said)
         if not renewed:
             return Answer(False, tx.now(), 1, [])
-        return Answer(True, tx.now(), len(live_nodes(tx)), running_here(tx, parts.who.incarnation))
+        return Answer(True, tx.now(), count_live(tx), running_here(tx, parts.who.incarnation))
 
     def _unheard(self, error: StoreUnavailable) -> None:
         parts = self._parts
@@ -123,6 +125,7 @@ class CheckInService:
             del self._parts.who.outages[:-100]
             log.info("store.available after=%.1fs", (answer.now - self._failing_since) / SECOND)
             self._failing_since, self._missed = None, 0
+            self._telling.available()
 
     def _fenced(self) -> None:
         parts = self._parts
@@ -155,9 +158,12 @@ class CheckInService:
         incarnation = self._parts.who.incarnation
         try:
             released = self._parts.store.transaction(
-                "reconcile", lambda tx: release(tx, incarnation, unknown)
+                "reconcile",
+                lambda tx: release(tx, incarnation, unknown),
+                urgent=True,
+                patience=self._deadline(),
             )
-        except StoreUnavailable:
+        except SchedulerError:
             return  # the next check-in finds them again
         if released:
             log.warning("reconcile.released firings=%s", released)

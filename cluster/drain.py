@@ -2,10 +2,10 @@
 
 import logging
 import os
-import threading
+from collections.abc import Callable
 
-from ..scheduler.errors import SHUTDOWN, SchedulerError
-from ..scheduler.store.finish import Ending, finish_ours
+from ..scheduler.errors import SHUTDOWN
+from ..scheduler.store.finish import Ending, finish_ours, release
 from ..scheduler.store.firing_rows import OpenFiring, open_firings
 from ..scheduler.store.node_rows import STOPPED, set_state
 from ..scheduler.store.tx import Tx
@@ -15,14 +15,15 @@ from .services import Services
 CANCEL_GRACE = 2.0
 """Seconds that bodies get to end after they were told."""
 HANDED_OVER = 8
+_LOOK = 0.05
 
 log = logging.getLogger("qsched.drain")
 
 
 class Drain:
-    """One drain; `hurry` is set by the second signal."""
+    """One drain; `hurry` answers whether it is to end now."""
 
-    def __init__(self, services: Services, hurry: threading.Event) -> None:
+    def __init__(self, services: Services, hurry: Callable[[], bool]) -> None:
         self._services = services
         self._parts = services.parts
         self._hurry = hurry
@@ -34,48 +35,53 @@ class Drain:
         return self._services.settler.interrupted - self._interrupted_before
 
     def wait(self, seconds: float) -> None:
-        """Until nothing is in hand, or the time is over, or somebody is in a hurry."""
+        """Until nothing is in hand or on its way into it, or the time is over, or somebody is in a hurry."""
         until = self._parts.clock.monotonic() + seconds
-        while not self._parts.hand.empty.is_set() and not self._hurry.is_set():
+        while not self._parts.hand.idle() and not self._hurry():
             left = until - self._parts.clock.monotonic()
             if left <= 0:
                 return
-            self._parts.clock.wait(self._parts.hand.empty, min(left, 0.1))
+            self._parts.pause(min(left, _LOOK))
 
     def wait_for_cancelled(self) -> None:
         """What was told to stop gets a moment to end, and to be settled."""
         until = self._parts.clock.monotonic() + CANCEL_GRACE
-        while not self._parts.hand.empty.is_set() and self._parts.clock.monotonic() < until:
-            self._parts.clock.wait(self._parts.hand.empty, 0.05)
+        while not self._parts.hand.idle() and self._parts.clock.monotonic() < until:
+            self._parts.pause(_LOOK)
 
     def exit_code(self) -> int:
-        return HANDED_OVER if self.handed_over or not self._parts.hand.empty.is_set() else 0
+        return HANDED_OVER if self.handed_over or not self._parts.hand.idle() else 0
 
     def abandon(self) -> None:
         """Settle what threads still run, in one last transaction, and leave as the very next statement.
 
         A body that cannot be stopped must not run beside its successor: nothing of this process runs after the commit, and
-        the successor is not due before a second has passed.
+        the successor is not due before a second has passed. What has ended and waits for the database is not touched: its
+        end is known, and calling it lost would run it again.
         """
         incarnation = self._parts.who.incarnation
-        ids = [request.firing_id for request in self._parts.hand.requests()]
+        running = self._services.pool.running()
+        begun = [entry.request.firing_id for entry in running if entry.began is not None]
+        unbegun = {(entry.request.firing_id, entry.request.fence) for entry in running if entry.began is None}
+        unsettled = self._parts.hand.running() - len(running)
         self._services.pool.kill_commands()
-        try:
-            self._parts.store.transaction(
-                "abandon", lambda tx: self._settle_all(tx, ids, incarnation), patience=3.0
-            )
-        except SchedulerError as error:
-            log.error("node.left_running firings=%s reason=%s; the others will rescue them", len(ids), error)
-        finally:
-            log.warning("node.left threads=%s", len(ids))
-            logging.shutdown()
-            os._exit(HANDED_OVER)
+        log.warning("node.left running=%s not_begun=%s unsettled=%s", len(begun), len(unbegun), unsettled)
+        logging.shutdown()  # now: between the commit and the end there is no time for a full pipe
 
-    def _settle_all(self, tx: Tx, ids: list[int], incarnation: int) -> None:
-        rows = [row for row in open_firings(tx, ids).values() if row.incarnation == incarnation]
-        if rows:
-            finish_ours(tx, [_ending(row, incarnation, tx.now()) for row in rows])
-        set_state(tx, incarnation, STOPPED)
+        def settle(tx: Tx) -> None:
+            rows = [row for row in open_firings(tx, begun).values() if row.incarnation == incarnation]
+            if rows:
+                finish_ours(tx, [_ending(row, incarnation, tx.now()) for row in rows])
+            release(tx, incarnation, unbegun)
+            if unsettled <= 0:
+                set_state(tx, incarnation, STOPPED)
+
+        try:
+            self._parts.store.transaction("abandon", settle, patience=3.0)
+        finally:
+            os._exit(
+                HANDED_OVER
+            )  # also without the database: the others will rescue what runs here by its lease
 
 
 def _ending(row: OpenFiring, incarnation: int, now: int) -> Ending:

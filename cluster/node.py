@@ -8,12 +8,13 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any
 
 from ..scheduler.apply import apply
 from ..scheduler.clock import Clock, SystemClock
-from ..scheduler.errors import SHUTDOWN, StoreUnavailable
+from ..scheduler.errors import SHUTDOWN, SchedulerError, StoreUnavailable
 from ..scheduler.registry import JobRegistry
 from ..scheduler.store.database import Store
 from ..scheduler.store.node_rows import DRAINING, STOPPED, set_state
@@ -58,9 +59,11 @@ class Node:
         self._starter: threading.Thread | None = None
         self._ready = threading.Event()
         self._leaving = threading.Event()
-        self._hurry = threading.Event()
         self._failed: BaseException | None = None
         self._started = False
+        self._hurried = False
+        # A signal handler may run while the main thread holds a lock: it only puts into this queue, which is reentrant.
+        self._signals: SimpleQueue[int] = SimpleQueue()
 
     # -- inside an application -----------------------------------------------------------------------------------------
 
@@ -77,9 +80,9 @@ class Node:
         """Start in background threads and return at once; raises AppError or DeclarationError for what cannot ever work."""
         if self._started:
             return
-        self._started = True
         declared = self._declared()
         registry = self._registry(declared)
+        self._started = True
         self._starter = threading.Thread(
             target=self._start_up, args=(declared, registry), name="qsched-start", daemon=True
         )
@@ -93,17 +96,21 @@ class Node:
         return self._services is not None
 
     def stop(self, *, now: bool = False) -> int:
-        """Drain and stop: 0 when all that ran has ended, 8 when something was handed over or cancelled."""
-        if now:
-            self._hurry.set()
+        """Drain and stop: 0 when all that ran has ended, 8 when something was handed over or cancelled.
+
+        Not from the event loop that `loop` named: it waits for the jobs that run there. The node can be started again.
+        """
+        self._hurried = self._hurried or now
         self._leaving.set()
         if self._starter is not None and self._starter is not threading.current_thread():
             self._starter.join()
-        services, self._services = self._services, None
+        services, store = self._services, self._store
         code = 0 if services is None else self._drain(services)
-        if self._store is not None:
-            self._store.close()
-        self._started = False
+        if store is not None and (services is None or services.parts.hand.idle()):
+            store.close()
+        failed = self._failed
+        self._reset()
+        self._failed = failed
         return code
 
     @property
@@ -129,20 +136,31 @@ class Node:
         }
         try:
             self.start()
-            while not self._leaving.is_set():
-                self._clock.wait(self._leaving, 1.0)
-                if self._failed is not None:
-                    raise self._failed
+            while not self._leaving.is_set() and self._failed is None:
+                if self._signalled(1.0):
+                    self._leaving.set()
+            if self._failed is not None:
+                raise self._failed
             return self.stop()
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self._leaving.is_set():
-            self._hurry.set()
-        self._leaving.set()
+        del frame
+        self._signals.put(number)
+
+    def _signalled(self, timeout: float) -> bool:
+        try:
+            self._signals.get(timeout=timeout)
+        except Empty:
+            return False
+        return True
+
+    def _hurry(self) -> bool:
+        """Whether the drain is to end now: a second signal came, or `stop(now=True)`."""
+        self._hurried = self._hurried or not self._signals.empty()
+        return self._hurried
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -223,18 +241,28 @@ class Node:
         self._say(services, DRAINING)
         drain = Drain(services, self._hurry)
         drain.wait(self.settings.drain_timeout / 1_000_000)
-        if not parts.hand.empty.is_set():
+        if not parts.hand.idle():
             services.pool.cancel_all(SHUTDOWN)
             drain.wait_for_cancelled()
         code = drain.exit_code()
-        if not parts.hand.empty.is_set() and not self.settings.embedded:
-            drain.abandon()  # does not return
-        ended = parts.hand.empty.is_set()
-        services.stop()
-        if ended:  # otherwise a thread still runs, and what it runs is not ours to call stopped
+        if parts.hand.idle():
+            services.stop()
             self._say(services, STOPPED)
+        elif self.settings.embedded:
+            # What still runs goes on to check in and is settled when it ends: nobody may run it beside itself.
+            threading.Thread(
+                target=self._stop_later, args=(services,), name="qsched-stop", daemon=True
+            ).start()
+        else:
+            drain.abandon()  # does not return
         log.info("node.stop name=%s handed_over=%s", parts.who.name, drain.handed_over)
         return code
+
+    def _stop_later(self, services: Services) -> None:
+        Drain(services, lambda: False).wait(float("inf"))
+        services.stop()
+        self._say(services, STOPPED)
+        services.parts.store.close()
 
     @staticmethod
     def _say(services: Services, state: str) -> None:
@@ -243,17 +271,25 @@ class Node:
             services.parts.store.transaction(
                 "node state", lambda tx: set_state(tx, incarnation, state), patience=2.0
             )
-        except StoreUnavailable as error:
+        except SchedulerError as error:
             log.warning("node.state_unsaid state=%s reason=%s", state, error)
 
     # -- fork ----------------------------------------------------------------------------------------------------------
 
     def _after_fork(self) -> None:
-        """The child has none of the threads: its copy is a new node, which starts if this one ran."""
-        was_started = self._started
+        """The child has none of the threads: its copy is a new node, which starts if this one ran in an application.
+
+        Not under `run()`, and not in a process that a job made for itself: that is no worker of the application, and what it
+        took would be lost with it.
+        """
+        restart = self._started and self.settings.embedded and not _in_own_thread()
         self._reset()
-        if was_started:
+        if restart:
             self.start()
+
+
+def _in_own_thread() -> bool:
+    return threading.current_thread().name.startswith("qsched-")
 
 
 _nodes: "weakref.WeakSet[Node]" = weakref.WeakSet()

@@ -10,7 +10,7 @@ from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.context import RunRequest
 from ..scheduler.control import end_pauses
 from ..scheduler.definitions import Definitions, KnownJob
-from ..scheduler.errors import SchedulerError
+from ..scheduler.errors import SchedulerError, StoreUnavailable, UnknownTrigger
 from ..scheduler.groups import end_group_pauses
 from ..scheduler.hand import Hand
 from ..scheduler.identity import Identity
@@ -32,6 +32,7 @@ from .settings import NodeSettings
 from .versions import tzdata_version, version
 
 _ANNOUNCE_EVERY = 0.05
+_UPKEEP = "qsched: the pause ended"
 
 log = logging.getLogger("qsched.node")
 
@@ -51,7 +52,11 @@ class Services:
         clock: Clock = SystemClock()
         self.settings = settings
         self.parts = Parts(
-            store, clock, Identity(settings.label()), Hand(settings.capacity), Definitions(registry, clock)
+            store,
+            clock,
+            Identity(settings.label(), tags=frozenset(settings.tags)),
+            Hand(settings.capacity),
+            Definitions(registry, clock),
         )
         self.settler = Settler(self.parts, self._freed)
         self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=loop)
@@ -84,7 +89,7 @@ class Services:
         self._loops["planner"].stop(self.settings.lease / 2_000_000)
 
     def stop(self) -> None:
-        """End the loops, the check-in last: the node is seen to live until everything else has ended."""
+        """End the loops, the check-in last."""
         self.parts.stopping.set()
         for loop in self._loops.values():
             if loop is not self._loops["check_in"]:
@@ -116,8 +121,11 @@ class Services:
         for job, loaded in fresh:
             try:
                 publish_loaded(self.parts.store, job.name, loaded)
+            except StoreUnavailable as error:
+                log.warning("job.not_published job=%s reason=%s; tried again", job.name, error)
+                self.parts.definitions.forget_loaded(job.id)
             except SchedulerError as error:
-                log.warning("job.not_published job=%s reason=%s", job.name, error)
+                log.error("job.not_published job=%s reason=%s", job.name, error)
 
     def _more_due(self) -> None:
         now = self.parts.clock.monotonic()
@@ -127,9 +135,12 @@ class Services:
 
     def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
         if groups:
-            end_group_pauses(self.parts.store, list(groups))
-        if keys:
-            end_pauses(self.parts.store, list(keys))
+            end_group_pauses(self.parts.store, list(groups), who=_UPKEEP)
+        for key in keys:
+            try:
+                end_pauses(self.parts.store, [key], who=_UPKEEP)
+            except UnknownTrigger:
+                log.info("pause.moot trigger=%s: it is gone", key)
         self._wake()
 
     def _telling(self) -> Telling:
@@ -139,7 +150,11 @@ class Services:
         def cancel_all(reason: str) -> None:
             self.pool.cancel_all(reason)
 
-        return Telling(cancel, cancel_all)
+        def available() -> None:
+            for name in ("planner", "upkeep"):
+                self._loops[name].wake()
+
+        return Telling(cancel, cancel_all, available)
 
     def _facts(self, revision: int | None) -> NodeFacts:
         settings = self.settings

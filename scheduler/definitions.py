@@ -75,7 +75,7 @@ class _Left:
 
 
 class Definitions:
-    """Used by the taker's and the settler's threads under the store's transactions; loading happens outside of them."""
+    """Used by all of the node's services, under the store's transactions; loading happens outside of them."""
 
     def __init__(self, registry: JobRegistry, clock: Clock) -> None:
         self.registry = registry
@@ -134,14 +134,16 @@ class Definitions:
     def jobs(self, tx: Tx, ids: Collection[int]) -> dict[int, KnownJob]:
         """The jobs as declared now; one that has no row is missing from the answer."""
         versions = job_versions(tx, ids)
-        stale = [job_id for job_id, version in versions.items() if not self._knows(job_id, version)]
+        known = self._jobs  # upkeep may put a new one in its place meanwhile
+        found = {
+            job_id: job
+            for job_id, version in versions.items()
+            if (job := known.get(job_id)) is not None and job.version == version
+        }
+        stale = [job_id for job_id in versions if job_id not in found]
         for row in read_jobs(tx, stale):
-            self._jobs[row.id] = self._read_job(row)
-        return {job_id: self._jobs[job_id] for job_id in versions if job_id in self._jobs}
-
-    def _knows(self, job_id: int, version: int) -> bool:
-        known = self._jobs.get(job_id)
-        return known is not None and known.version == version
+            found[row.id] = known[row.id] = self._read_job(row)
+        return found
 
     def _read_job(self, row: JobRow) -> KnownJob:
         try:
@@ -161,9 +163,13 @@ class Definitions:
             return
         if defaults != self.defaults:
             self.defaults = defaults
-            self._jobs.clear()
+            self._jobs = {}  # a new one: another thread may be reading the old
 
     # -- loading -----------------------------------------------------------------------------------------------------
+
+    def forget_loaded(self, job_id: int) -> None:
+        """Load this job again when it is next due: what follows from loading it could not be written."""
+        self._loaded.pop(job_id, None)
 
     def loaded(self, job: KnownJob) -> LoadedJob | None:
         """The job ready to run here; None when it was not tried yet (see `load`) or cannot be loaded."""

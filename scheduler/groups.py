@@ -45,12 +45,14 @@ def resume_group(
 ) -> tuple[Bill, ...]:
     """End a group's pause, by the rules of `resume`; a trigger that is paused by itself stays so."""
 
+    moved: set[int] = set()  # one that nothing can get going (a definition that cannot be read) is tried once
+
     def stopped(tx: Tx) -> list[int] | None:
         """The triggers that the pause still holds; when there are none left it ends, and None is answered."""
         definition_rows.lock_cluster(tx)
-        ids = trigger_rows.stopped_in_group(tx, group, CHUNK)
-        if ids:
-            return ids
+        found = trigger_rows.stopped_in_group(tx, group, CHUNK + len(moved))
+        if ids := [trigger_id for trigger_id in found if trigger_id not in moved]:
+            return ids[:CHUNK]
         if definition_rows.clear_group_pause(tx, group):
             definition_rows.write_audit(tx, who, "resume group", [group], {"catch_up": catch_up})
         return None
@@ -73,6 +75,7 @@ def resume_group(
     # The group's row goes last: whoever is interrupted can say it again.
     done: list[Bill] = []
     while ids := store.transaction("resume group", stopped):
+        moved.update(ids)
         done += move_triggers(store, ids, go_on)
     return tuple(done)
 

@@ -74,6 +74,7 @@ class Hand:
         with self._lock:
             return set(self._takes)
 
-    def last_take(self) -> int:
+    def idle(self) -> bool:
+        """Whether nothing is in hand, and no take is on its way into it."""
         with self._lock:
-            return self._next_take
+            return not self._held and not self._takes

@@ -9,6 +9,7 @@ class Identity:
     """Shared by the node's services; only the check-in changes it."""
 
     name: str
+    tags: frozenset[str] = frozenset()
     incarnation: int = 0
     cluster_uuid: str = ""
     live_nodes: int = 1

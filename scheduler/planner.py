@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from ..triggers.instant import SECOND, rfc3339
 from .context import RunRequest
 from .definitions import CompiledTrigger, KnownJob
-from .errors import SchedulerError, StoreUnavailable
+from .errors import ConstraintHit, SchedulerError, StoreUnavailable
 from .loaded_job import LoadedJob
 from .parts import Parts
+from .passing import pass_decided
 from .store.late_firings import judge_late_firings
 from .store.take_rows import Look, Wanted, lock_clocks, lock_firings, look, taken_rows
 from .store.tx import Tx
@@ -22,6 +23,7 @@ _BUSY_POLL = 0.25
 _IDLE_POLL = 1.0
 _ROUNDING = 0.00025
 """On top of every wait: woken early by rounding, the look would find nothing and be made twice."""
+_PATIENT = 8
 _MOST = 500
 """Rows a take locks of a kind."""
 
@@ -53,6 +55,7 @@ class Planner:
         self._turn = False
         self._guessed = 0
         self._startless_at = 0.0
+        self._in_vain = 0
 
     def step(self) -> float:
         """Look, and take what is due; answers the seconds after which to look again (0: at once)."""
@@ -70,13 +73,15 @@ class Planner:
             return _BUSY_POLL
         self._after(taken)
         if taken.moved:
+            self._in_vain = 0
             return 0.0
         if self._guessed > taken.now and not taken.left:
-            return (
-                self._guessed - taken.now
-            ) / SECOND + _ROUNDING  # the guess ran ahead: nothing was due yet
-        # Due work that nobody could start here (busy jobs, full node): look again soon, but do not spin on it.
-        return min(_BUSY_POLL, self._until(seen))
+            # The guess ran ahead, by a little or because the host's clock was set: nothing was due yet.
+            return min((self._guessed - taken.now) / SECOND + _ROUNDING, _IDLE_POLL)
+        # Due work that nobody could start here (busy jobs, full node, a pause that holds a retry): look again soon, but
+        # do not spin on it, and after two seconds of that no more often than an idle node.
+        self._in_vain += 1
+        return min(_BUSY_POLL if self._in_vain < _PATIENT else _IDLE_POLL, self._until(seen))
 
     def _look(self) -> Look:
         sent = self._clock.monotonic()
@@ -188,11 +193,24 @@ class Planner:
 
     def _park(self, clock_id: int | None, firings: Wanted, now: int, error: Exception) -> None:
         """Leave what cannot even be written alone to others for a while."""
+        if clock_id is not None and isinstance(error, ConstraintHit) and self._pass_decided(clock_id):
+            return
         reason = f"it could not be written: {error}"
         if clock_id is not None:
             self._definitions.leave_trigger(clock_id, now, reason)
         for firing_id in firings.only or ():
             self._definitions.leave_firing(firing_id, now, reason)
+
+    def _pass_decided(self, clock_id: int) -> bool:
+        """The slot it would decide has a row already (somebody moved the trigger back): go on behind it."""
+        passed = self._store.transaction(
+            "pass decided slots", lambda tx: pass_decided(tx, self._definitions.trigger(tx, clock_id))
+        )
+        if passed:
+            log.critical(
+                "trigger.slots_were_decided trigger_id=%s slots=%s: it goes on behind them", clock_id, passed
+            )
+        return passed > 0
 
     def _resolve(self, wished: Taken, take_no: int) -> Taken:
         """The answer to COMMIT was lost. Wait for the trigger rows' locks, then read what really happened.

@@ -8,6 +8,7 @@ import json
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -16,12 +17,12 @@ from ..triggers.retry import RetryPolicy
 from .context import RunRequest
 from .errors import StoreError, StoreUnavailable
 from .firing import DUE
-from .outcome import INTERRUPTED, SUCCEEDED, Outcome
+from .outcome import CANCELLED, FAILED, INTERRUPTED, LOST, SUCCEEDED, Outcome
 from .parts import Parts
 from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before, release
 from .store.firing_rows import OpenFiring, open_firings
 from .store.tx import Tx
-from .verdict import EndedAttempt, judge
+from .verdict import EndedAttempt, Verdict, judge
 
 _MOST = 500
 """Outcomes settled in one transaction."""
@@ -124,7 +125,7 @@ class Settler:
         log.error("settle.unstorable_outcome firing=%s reason=%s", each.request.firing_id, error)
         if each.outcome is None:
             return
-        bare = Outcome(each.outcome.kind, each.outcome.error_type, permanent=each.outcome.permanent)
+        bare = replace(each.outcome, error_message=None, traceback=None, result=None)
         try:
             self._settle([each._replace(outcome=bare)])
         except StoreUnavailable:
@@ -195,6 +196,8 @@ class Settler:
     def _judged(self, tx: Tx, each: Ended, row: OpenFiring | None, at: int) -> Ending:
         request, outcome = each.request, each.outcome
         assert outcome is not None
+        if row is not None and row.cancel_requested_at is not None and outcome.kind == FAILED:
+            outcome = replace(outcome, kind=CANCELLED)  # it answered the cancel with an error of its own
         if row is None:
             # Success and no permit: nothing else of the row matters.
             return Ending(
@@ -222,6 +225,10 @@ class Settler:
             policy=self._policy(tx, request, row) if outcome.kind != SUCCEEDED else None,
             random=self._random.random,
         )
+        lost_again = outcome.kind == LOST and verdict.state == DUE
+        if lost_again and row.recoveries >= row.max_recoveries:
+            verdict = Verdict("lost", f"{verdict.why}; recovered {row.recoveries} times already")
+            lost_again = False
         return Ending(
             request.firing_id,
             each.incarnation,
@@ -239,9 +246,10 @@ class Settler:
             attempt=row.attempt,
             next_attempt=row.attempt + int(verdict.retry),
             refires=row.refires + int(verdict.refire),
-            recoveries=row.recoveries,
+            recoveries=row.recoveries + int(lost_again),
             recovering=row.recoveries > 0,
             started_at=row.started_at,
+            next_at=row.next_at,
         )
 
     def _policy(self, tx: Tx, request: RunRequest, row: OpenFiring) -> RetryPolicy | None:

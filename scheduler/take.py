@@ -1,6 +1,6 @@
 """One take: within one transaction, due triggers are decided, due firings started, and both written as running here.
 
-Locks: own node row, then trigger clocks, permits, firings, each in index order and skipping what others hold. The clock
+Locks: own node row, then trigger clocks, firings, permits, each in index order and skipping what others hold. The clock
 rows are compared and set forward before the ledger's rows go in, so a loser never touches the unique key.
 """
 
@@ -157,7 +157,7 @@ class Take:
 
     def _apply(self, case: _Case, next_fire_at: int) -> None:
         clock, compiled, job = case.clock, case.trigger, case.job
-        overlap = job.policies.overlap or "allow"
+        overlap = clock.overlap  # what the row says is what is locked; the job's may have changed since
         definition = compiled.definition
         due = Due(
             schedule=compiled.schedule,
@@ -199,7 +199,7 @@ class Take:
             self._inserts.append(firing)
         if clock.retrying:
             last = decision.rows[-1].scheduled_at if decision.rows else decision.watermark
-            supersede_retries(self._tx, clock.id, last)
+            supersede_retries(self._tx, clock.id, clock.job_id, last)
         self._clocks.append(self._advanced(clock, decision))
         if decision.done:
             self._finished_triggers.append(clock.id)
@@ -207,7 +207,7 @@ class Take:
 
     def _permit_of(self, case: _Case, decision: Decision) -> str | None:
         """The permit that what runs of this decision needs: the no-overlap job's, or the serial backlog's own."""
-        if (case.job.policies.overlap or "allow") != "allow":
+        if case.clock.overlap != "allow":
             return permit_key(case.job.id)
         if not any(row.serial for row in decision.rows):
             return None
@@ -217,7 +217,7 @@ class Take:
         return key
 
     def _place(self, row: Row, key: str | None) -> str:
-        """The state a row is born in: running here, or (the rest of a serial backlog) due until its permit is free."""
+        """The state a row is born in: running here, or due until its permit or a place is free (a serial backlog's rest)."""
         if not row.runs:
             return SKIPPED
         if self._left < 1 or (key is not None and not self._permit_free(key)):
@@ -351,13 +351,15 @@ class Take:
                 first,
                 None,
                 None,
+                None,
+                None,
             )
         )
         self.taken.requests.append(request)
 
     def _is_late(self, firing: DueFiring, trigger: CompiledTrigger) -> bool:
         """A slot that was decided in time and never begun until it is older than the threshold is judged again."""
-        fresh = firing.reason == "schedule" and firing.attempt == 0 and firing.recoveries == 0
+        fresh = firing.reason == "schedule" and firing.first_started_at is None
         return fresh and self._tx.now() - firing.run_at > trigger.definition.misfire.threshold
 
     # -- writing -----------------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class Ending(NamedTuple):
     recoveries: int = 0
     recovering: bool = False
     started_at: int | None = None
+    next_at: int | None = None
+    """The slot after the firing's own: once that is decided, a retry comes too late."""
 
 
 _FINAL_OF = {"interrupted": CANCELLED, "cancelled": CANCELLED, "lost": LOST}
@@ -69,7 +71,7 @@ def finish(tx: Tx, endings: Sequence[Ending]) -> None:
     """
     touched = {each.trigger_id for each in endings if each.trigger_id is not None and _touches(each)}
     lock_clocks(tx, touched)
-    endings = _without_retired(tx, endings, touched)
+    endings = _still_due(tx, endings, touched)
     for again in (False, True):
         _compare_and_set(tx, [ending for ending in endings if (ending.state == DUE) is again], again=again)
     _record_attempts(tx, [ending for ending in endings if ending.state == DUE])
@@ -97,20 +99,38 @@ def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
     return {ending.firing_id for ending in ours}
 
 
-def _without_retired(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence[Ending]:
-    """Nothing of a retired trigger is due again: what would be ends for good (its clock is locked by the caller)."""
+def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence[Ending]:
+    """Some that would be due again end for good (their triggers' clocks are locked by the caller): those of a retired
+    trigger, and retries whose next slot was decided while the end waited to be written."""
     if not touched:
         return endings
-    condition, values = tx.among("id", sorted(touched))
-    rows = tx.rows(f"SELECT id FROM qsched_triggers WHERE {condition} AND state = 'retired'", *values)
-    retired = {row[0] for row in rows}
-    return [_ended(each) if each.state == DUE and each.trigger_id in retired else each for each in endings]
+    condition, values = tx.among("t.id", sorted(touched))
+    states = {
+        row[0]: (row[1], row[2])
+        for row in tx.rows(
+            "SELECT t.id, t.state, c.watermark FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
+            f" WHERE {condition}",
+            *values,
+        )
+    }
+    return [_judged_again(each, *states.get(each.trigger_id, (None, None))) for each in endings]
 
 
-def _ended(ending: Ending) -> Ending:
+def _judged_again(ending: Ending, state: str | None, watermark: int | None) -> Ending:
+    if ending.state != DUE:
+        return ending
+    if state == "retired":
+        return _ended(ending, "retired", "the trigger was retired")
+    retry = ending.next_attempt > ending.attempt
+    if retry and ending.next_at is not None and watermark is not None and watermark >= ending.next_at:
+        return _ended(ending, "superseded", "a later slot was decided meanwhile")
+    return ending
+
+
+def _ended(ending: Ending, dropped: str, why: str) -> Ending:
     state = _FINAL_OF.get(ending.outcome, FAILED)
-    note = f"{ending.note or ending.outcome}; not again: the trigger was retired"
-    return ending._replace(state=state, note=note, retry_dropped="retired", run_at=None)
+    note = f"{ending.note or ending.outcome}; not again: {why}"
+    return ending._replace(state=state, note=note, retry_dropped=dropped, run_at=None)
 
 
 def _touches(ending: Ending) -> bool:
@@ -211,7 +231,7 @@ def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
             )
 
 
-def supersede_retries(tx: Tx, trigger_id: int, slot: int) -> int:
+def supersede_retries(tx: Tx, trigger_id: int, job_id: int, slot: int) -> int:
     """End the waiting retries of slots before `slot`, which is being decided now; the trigger is locked by the caller.
 
     So an outage never lets a retry and a regular firing run side by side (DESIGN §8). How many there were.
@@ -219,8 +239,10 @@ def supersede_retries(tx: Tx, trigger_id: int, slot: int) -> int:
     return tx.run(
         "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
         " note = 'retry dropped: superseded by a later slot'"
-        " WHERE trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
+        " WHERE job_id = ? AND state IN ('due', 'running') AND trigger_id = ? AND scheduled_at < ?"
+        " AND state = 'due' AND attempt > 0",
         tx.now(),
+        job_id,
         trigger_id,
         slot,
     ).rowcount
@@ -263,5 +285,13 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
         ("state", "incarnation", "started_at"),
         [(firing_id, fence, DUE, None, None) for firing_id, fence, _ in ours],
     )
+    if ours:
+        # A slot that has never run is judged again when it is found late; one of which a part ran is not.
+        condition, values = tx.among("id", [firing_id for firing_id, _, _ in ours])
+        tx.run(
+            f"UPDATE qsched_firings SET first_started_at = NULL WHERE {condition} AND NOT EXISTS"
+            " (SELECT 1 FROM qsched_attempts a WHERE a.firing_id = qsched_firings.id)",
+            *values,
+        )
     free_permits(tx, [(key, firing_id, fence) for firing_id, fence, key in ours if key is not None])
     return len(ours)

@@ -26,17 +26,21 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule) -> Judged | N
     """
     now = tx.now()
     clock = tx.run(
-        "SELECT next_fire_at, misfires FROM qsched_trigger_clocks WHERE id = ?" + tx.dialect.for_update,
+        "SELECT next_fire_at, misfires, job_id FROM qsched_trigger_clocks WHERE id = ?"
+        + tx.dialect.for_update,
         trigger_id,
     ).first()
+    if clock is None:
+        return None
     rows = tx.run(
-        "SELECT id, scheduled_at FROM qsched_firings WHERE trigger_id = ? AND state = 'due' AND reason = 'schedule'"
-        " AND attempt = 0 AND recoveries = 0 AND run_at < ? ORDER BY scheduled_at, id"
-        + tx.dialect.for_update,
+        "SELECT id, scheduled_at FROM qsched_firings WHERE job_id = ? AND state IN ('due', 'running')"
+        " AND trigger_id = ? AND state = 'due' AND reason = 'schedule' AND first_started_at IS NULL AND run_at < ?"
+        " ORDER BY scheduled_at, id" + tx.dialect.for_update,
+        clock[2],
         trigger_id,
         now - rule.threshold,
     ).all()
-    if clock is None or not rows:
+    if not rows:
         return None
     cause = "no_capacity" if covered(tx, rows[0][1]) else "node_down"
     count, later_due = len(rows), clock[0] is not None and clock[0] <= now
@@ -68,3 +72,11 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule) -> Judged | N
         trigger_id,
     )
     return Judged(count, rows[0][1], cause, rule.policy, decision)
+
+
+def slot_has_row(tx: Tx, trigger_id: int, slot: int) -> bool:
+    """Whether this slot of the trigger has its row in the ledger."""
+    row = tx.run(
+        "SELECT 1 FROM qsched_firings WHERE trigger_id = ? AND scheduled_at = ?", trigger_id, slot
+    ).first()
+    return row is not None

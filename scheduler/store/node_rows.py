@@ -132,6 +132,17 @@ def live_nodes(tx: Tx) -> list[Peer]:
     return [Peer(*row) for row in rows]
 
 
+def count_live(tx: Tx) -> int:
+    """How many nodes live."""
+    return int(
+        tx.run(
+            "SELECT COUNT(*) FROM qsched_nodes WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ?",
+            tx.cluster,
+            tx.now(),
+        ).scalar_one()
+    )
+
+
 def set_state(tx: Tx, incarnation: int, state: str) -> bool:
     """Draining or stopped, by the node itself; False when it was declared dead before."""
     now = tx.now()

@@ -7,6 +7,7 @@ choose first and lock afterwards send every loser home empty.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ..errors import SchedulerError
 from .tables import firings, permits, trigger_clocks
 from .tx import Tx
 
@@ -241,7 +242,19 @@ def start_due(tx: Tx, rows: Sequence[tuple[int | None, ...]]) -> int:
     return tx.update(
         firings,
         ("id", "fence", "state"),
-        ("state", "fence", "take_no", "incarnation", "started_at", "first_started_at", "outcome", "note"),
+        (
+            *(
+                "state",
+                "fence",
+                "take_no",
+                "incarnation",
+                "started_at",
+                "first_started_at",
+                "outcome",
+                "note",
+            ),
+            *("cancel_requested_at", "cancel_requested_by"),  # a cancel was meant for the attempt before
+        ),
         rows,
     )
 
@@ -277,7 +290,7 @@ def make_permits(tx: Tx, keys: Collection[str]) -> None:
 def hold_permits(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
     """Give locked, free permits to firings: rows of (key, firing id, fence)."""
     for key, firing_id, fence in rows:
-        tx.run(
+        held = tx.run(
             "UPDATE qsched_permits SET firing_id = ?, fence = ?"
             " WHERE cluster = ? AND permit_key = ? AND n = 0 AND firing_id IS NULL",
             firing_id,
@@ -285,6 +298,8 @@ def hold_permits(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
             tx.cluster,
             key,
         )
+        if held.rowcount != 1:
+            raise SchedulerError(f"permit {key} is held by somebody else: the take is undone")
 
 
 def jobs_with_due_firings(tx: Tx, job_ids: Collection[int], now: int) -> set[int]:
@@ -349,9 +364,17 @@ def was_running(tx: Tx, trigger_id: int, slot: int) -> bool:
 def request_cancel(tx: Tx, job_ids: Collection[int], who: str) -> None:
     """Ask what runs of these jobs to stop; their nodes see it at the next check-in."""
     condition, values = tx.among("job_id", sorted(job_ids))
+    # What somebody has locked is ending: waiting for it would deadlock with its settle, which wants the job's permit.
+    running = tx.rows(
+        f"SELECT id FROM qsched_firings WHERE {condition} AND state IN ('due', 'running') AND state = 'running'"
+        f" AND cancel_requested_at IS NULL ORDER BY id{tx.dialect.skip_locked}",
+        *values,
+    )
+    if not running:
+        return
+    condition, values = tx.among("id", [row[0] for row in running])
     tx.run(
-        "UPDATE qsched_firings SET cancel_requested_at = ?, cancel_requested_by = ?"
-        f" WHERE {condition} AND state = 'running' AND cancel_requested_at IS NULL",
+        f"UPDATE qsched_firings SET cancel_requested_at = ?, cancel_requested_by = ? WHERE {condition}",
         tx.now(),
         who,
         *values,

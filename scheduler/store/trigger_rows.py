@@ -205,7 +205,7 @@ def stopped_in_group(tx: Tx, group: str, limit: int) -> list[int]:
 def ended_pauses(tx: Tx, limit: int) -> list[str]:
     """Keys of triggers whose pause has come to its end (`paused_until`), the earliest first."""
     rows = tx.run(
-        "SELECT group_name, name FROM qsched_triggers WHERE cluster = ? AND paused_until <= ?"
+        "SELECT group_name, name FROM qsched_triggers WHERE cluster = ? AND paused_until <= ? AND state <> 'retired'"
         " ORDER BY paused_until, id LIMIT ?",
         *(tx.cluster, tx.now(), limit),
     )

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import StoreError, StoreUnavailable
 from .database import Store
 from .dialects import POSTGRESQL
 
@@ -11,9 +12,15 @@ log = logging.getLogger("qsched.wake")
 
 
 def announce(store: Store) -> None:
-    """Tell listening nodes that there is something to look at; never inside a transaction (it would serialise commits)."""
+    """Tell listening nodes that there is something to look at; never inside a transaction (it would serialise commits).
+
+    Never raises: what it tells of is committed, and a lost wake-up only costs a poll.
+    """
     if store.dialect is POSTGRESQL and store.cluster_id is not None:
-        store.read("notify", lambda tx: tx.run("SELECT pg_notify(?, '')", _channel(store)).all())
+        try:
+            store.read("notify", lambda tx: tx.run("SELECT pg_notify(?, '')", _channel(store)).all())
+        except StoreError as error:
+            log.info("wake.unsaid reason=%s", error)
 
 
 class Listener:
@@ -36,8 +43,10 @@ class Listener:
                 self._connection = self._open()
             for _ in self._connection.dbapi_connection.notifies(timeout=1.0, stop_after=1):
                 self._wake()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, Exception) and not isinstance(error, StoreError):
+                raise StoreUnavailable(f"listen: {type(error).__name__}") from error
             raise
         return 0.0
 
