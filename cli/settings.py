@@ -47,8 +47,15 @@ class Settings:
     def writing(self, *, create: bool = False) -> "Store":
         """The store; `create` makes it where there is none."""
         from ..scheduler.store.schema import open_store
+        from ..scheduler.store.wake import announce
 
-        return _closed_at_end(open_store(self.store, cluster=self.cluster, create=create, read_only=False))
+        store = _closed_at_end(open_store(self.store, cluster=self.cluster, create=create, read_only=False))
+        context = click.get_current_context(silent=True)
+        if (
+            context is not None
+        ):  # before the close: what was written is committed, and nodes shall look at once
+            context.call_on_close(lambda: announce(store))
+        return store
 
     def confirm(self, question: str) -> None:
         """Return if the answer is yes; refuse (exit 7) where nobody can answer."""

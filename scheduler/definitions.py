@@ -5,7 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..triggers.errors import TriggerError, ZoneError
 from ..triggers.instant import SECOND
@@ -26,6 +26,9 @@ _KEEP = 50_000
 """Compiled triggers kept; the least recently used go first."""
 _ASK_AGAIN = 60.0
 """Seconds after which a job that could not be loaded is tried again."""
+_FRESH = 5.0
+_ELSEWHERE = 10.0
+"""Seconds for which what must run on other nodes is not looked at."""
 _BACKOFF = (1.0, 60.0)
 """Seconds for which an undecidable trigger is left to others: first and longest."""
 
@@ -72,6 +75,16 @@ class _Left:
     since: int
     reason: str
     wait: float
+    version: int | None = None
+    """Of the trigger's clock, where that was seen."""
+
+
+class Troubled(NamedTuple):
+    """A trigger this node could not decide: since when (database time, µs), why, and its clock's version then."""
+
+    since: int
+    reason: str
+    version: int | None
 
 
 class Definitions:
@@ -86,6 +99,8 @@ class Definitions:
         self._unloadable: dict[int, _Left] = {}
         self._undecidable: dict[int, _Left] = {}
         self._unwritable: dict[int, _Left] = {}
+        self._elsewhere: dict[int, float] = {}
+        self._firings_elsewhere: dict[int, float] = {}
         self.defaults: Mapping[str, Any] = {}
 
     # -- triggers ----------------------------------------------------------------------------------------------------
@@ -214,10 +229,18 @@ class Definitions:
 
     # -- undecidable -------------------------------------------------------------------------------------------------
 
-    def leave_trigger(self, trigger_id: int, now: int, reason: str) -> None:
-        """Leave a trigger that this node cannot decide to others, longer each time."""
-        if self._leave(self._undecidable, trigger_id, now, reason):
+    def leave_trigger(self, trigger_id: int, now: int, reason: str, version: int | None = None) -> None:
+        """Leave a trigger that this node cannot decide to others, longer each time; `version` is its clock's."""
+        new = self._leave(self._undecidable, trigger_id, now, reason)
+        self._undecidable[trigger_id].version = version
+        if new:
             log.error("trigger.undecidable trigger_id=%s reason=%s", trigger_id, reason)
+
+    def leave_elsewhere(self, triggers: Collection[int], firings: Collection[int]) -> None:
+        """Leave to others what must run on nodes with other tags; asked again soon, for it may be declared anew."""
+        again = self._clock.monotonic() + _ELSEWHERE
+        self._elsewhere |= dict.fromkeys(triggers, again)
+        self._firings_elsewhere |= dict.fromkeys(firings, again)
 
     def leave_firing(self, firing_id: int, now: int, reason: str) -> None:
         """Leave a due firing whose start this node cannot even write to others, longer each time."""
@@ -241,17 +264,33 @@ class Definitions:
     def parked(self) -> set[int]:
         """Triggers that are left to others now."""
         now = self._clock.monotonic()
-        return {trigger_id for trigger_id, left in self._undecidable.items() if left.again > now}
+        self._elsewhere = {key: again for key, again in self._elsewhere.items() if again > now}
+        return {key for key, left in self._undecidable.items() if left.again > now} | self._elsewhere.keys()
 
     def parked_firings(self) -> set[int]:
         """Due firings that are left to others now."""
         now = self._clock.monotonic()
         self._unwritable = {key: left for key, left in self._unwritable.items() if left.again > now - 3600}
-        return {firing_id for firing_id, left in self._unwritable.items() if left.again > now}
+        self._firings_elsewhere = {
+            key: again for key, again in self._firings_elsewhere.items() if again > now
+        }
+        return {
+            key for key, left in self._unwritable.items() if left.again > now
+        } | self._firings_elsewhere.keys()
 
-    def undecidable(self) -> dict[int, tuple[int, str]]:
-        """{trigger id: (since, reason)}."""
-        return {trigger_id: (left.since, left.reason) for trigger_id, left in list(self._undecidable.items())}
+    def undecidable(self) -> dict[int, Troubled]:
+        """{trigger id: trouble} of what failed here again lately; what did not is not due here, or is whole again."""
+        self._forget_old(self._undecidable)
+        return {
+            key: Troubled(left.since, left.reason, left.version) for key, left in self._undecidable.items()
+        }
+
+    def _forget_old(self, troubles: dict[int, _Left]) -> None:
+        """A trouble that did not come again when its time had come is over: others decide, or somebody repaired it."""
+        now = self._clock.monotonic()
+        for key, left in list(troubles.items()):
+            if now > left.again + max(left.wait, _FRESH):
+                troubles.pop(key, None)
 
     def undecidable_said(self) -> str | None:
         """What the node row says of triggers it cannot decide."""
@@ -259,6 +298,7 @@ class Definitions:
 
     def unloadable_jobs(self) -> dict[int, tuple[int, str]]:
         """{job id: (since, reason)}."""
+        self._forget_old(self._unloadable)
         return {job_id: (left.since, left.reason) for job_id, left in list(self._unloadable.items())}
 
 

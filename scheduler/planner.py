@@ -250,8 +250,9 @@ class Planner:
                 miss.policy,
                 miss.decision,
             )
-        for trigger_id, reason in taken.undecidable.items():
-            self._definitions.leave_trigger(trigger_id, taken.now, reason)
+        for trigger_id, trouble in taken.undecidable.items():
+            self._definitions.leave_trigger(trigger_id, taken.now, trouble.reason, trouble.version)
+        self._definitions.leave_elsewhere(taken.elsewhere, taken.firings_elsewhere)
         for trigger_id, reason in taken.poisoned.items():
             log.error("trigger.error trigger_id=%s kind=poison reason=%s", trigger_id, reason)
         for job_id, reason in taken.unreadable.items():

@@ -18,7 +18,7 @@ from .store.finish import supersede_retries
 from .store.firing_rows import insert_firings
 from .store.take_rows import DueClock, DueFiring
 from .store.tx import Tx
-from .taken import Fenced, Misfired, Order, Starting, Taken, request_again
+from .taken import Fenced, Misfired, Order, Starting, Taken, Trouble, request_again
 
 MAX_RECOVERIES = 3
 
@@ -138,6 +138,9 @@ class Take:
         if job is None or job.problem is not None:
             self._mark(clock, Poison("its job's row is missing" if job is None else str(job.problem)))
             return
+        if not self._may_run_here(compiled, job):
+            taken.elsewhere.add(clock.id)
+            return
         loaded = self._definitions.loaded(job)
         if loaded is None:
             # Loading is user code and waits until this transaction is over; others may have it loaded.
@@ -149,11 +152,16 @@ class Take:
             return
         self._apply(_Case(clock, compiled, job, loaded), clock.next_fire_at)
 
+    def _may_run_here(self, trigger: CompiledTrigger | None, job: KnownJob) -> bool:
+        """Whether this node bears every tag that the trigger's (else the job's) `run_on` names."""
+        wanted = (trigger.definition.run_on if trigger is not None else ()) or job.policies.run_on or ()
+        return self._who.tags.issuperset(wanted)
+
     def _mark(self, clock: DueClock, error: Exception) -> None:
         if isinstance(error, Poison):
             self.taken.poisoned[clock.id] = str(error)
         else:
-            self.taken.undecidable[clock.id] = str(error)
+            self.taken.undecidable[clock.id] = Trouble(str(error), clock.version)
 
     def _apply(self, case: _Case, next_fire_at: int) -> None:
         clock, compiled, job = case.clock, case.trigger, case.job
@@ -324,6 +332,9 @@ class Take:
             return
         trigger_id = firing.trigger_id or firing.requested_trigger_id
         trigger = None if trigger_id is None else self._definitions.trigger(self._tx, trigger_id)
+        if not self._may_run_here(trigger, job):
+            self.taken.firings_elsewhere.add(firing.id)
+            return
         if trigger is not None and self._is_late(firing, trigger):
             self.taken.late[trigger.id] = trigger
             return

@@ -46,6 +46,13 @@ class Misfired(NamedTuple):
     decision: str | None
 
 
+class Trouble(NamedTuple):
+    """Why a trigger could not be decided here, and the version of its clock then: a repair moves that."""
+
+    reason: str
+    version: int | None
+
+
 @dataclass(slots=True)
 class Taken:
     """What a take did; nothing of it counts before the commit."""
@@ -54,7 +61,10 @@ class Taken:
     requests: list[RunRequest] = field(default_factory=list)
     decided: list[int] = field(default_factory=list)
     misfired: list[Misfired] = field(default_factory=list)
-    undecidable: dict[int, str] = field(default_factory=dict)
+    undecidable: dict[int, Trouble] = field(default_factory=dict)
+    elsewhere: set[int] = field(default_factory=set)
+    """Triggers whose `run_on` names tags that this node does not bear; likewise due firings below."""
+    firings_elsewhere: set[int] = field(default_factory=set)
     poisoned: dict[int, str] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
     """Jobs whose due firings cannot run, for what their row says cannot be read: {job id: reason}."""
@@ -71,7 +81,7 @@ class Taken:
         """Whether another take at once may find other rows than this one."""
         ran = self.requests or self.decided or self.late
         left = self.undecidable or self.poisoned or self.unreadable or self.failed or self.to_load
-        return bool(ran or left)
+        return bool(ran or left or self.elsewhere or self.firings_elsewhere)
 
 
 class Starting(NamedTuple):

@@ -8,7 +8,9 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from ..triggers.decide import Due, decide
 from ..triggers.instant import MINUTE, SECOND
+from ..triggers.trigger import SPEC_VERSION
 from .definitions import KnownJob
 from .errors import SchedulerError
 from .loaded_job import LoadedJob
@@ -98,11 +100,18 @@ class Upkeep:
         mine = self._parts.definitions.undecidable()
         said = [_said(peer.undecidable) for peer in others]
         found = {
-            trigger_id: reason
-            for trigger_id, (since, reason) in mine.items()
-            if all(str(trigger_id) in each for each in said) and (others or tx.now() - since >= ALONE)
+            trigger_id: trouble
+            for trigger_id, trouble in mine.items()
+            if all(str(trigger_id) in each for each in said) and (others or tx.now() - trouble.since >= ALONE)
         }
-        return {trigger_id: found[trigger_id] for trigger_id in lock_waiting(tx, found)} if found else {}
+        if not found:
+            return {}
+        # A clock that has moved since was repaired, or decided by somebody: its trouble is another's, or over.
+        return {
+            trigger_id: found[trigger_id].reason
+            for trigger_id, version in lock_waiting(tx, found).items()
+            if found[trigger_id].version in (None, version)
+        }
 
     def _unloadable_everywhere(self, tx: Tx, others: list[Peer]) -> dict[int, str]:
         mine = self._parts.definitions.unloadable_jobs()
@@ -142,10 +151,29 @@ class Upkeep:
         if row is None or row.state != "error":
             return
         stored = Stored.of(row)
-        if stored.schedule is None:
+        if stored.schedule is None or not self._can_decide(row, stored):
             return
         close_and_go_on(tx, row, stored)
         log.info("trigger.error_cleared trigger=%s", row.key)
+
+    def _can_decide(self, row: TriggerRow, stored: Stored) -> bool:
+        """Whether this node would not just find the same trouble again."""
+        if row.id in self._parts.definitions.undecidable() or row.spec_version > SPEC_VERSION:
+            return False
+        assert stored.definition is not None
+        assert stored.schedule is not None
+        try:
+            due = Due(
+                stored.schedule,
+                stored.definition.misfire,
+                "allow",
+                row.next_fire_at or 0,
+                row.next_fire_at or 0,
+            )
+            decide(due, busy=False, capacity=1, now=row.next_fire_at or 0)
+        except Exception:
+            return False
+        return True
 
 
 def close_and_go_on(tx: Tx, row: TriggerRow, stored: Stored) -> None:

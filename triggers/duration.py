@@ -34,7 +34,9 @@ def _iso(written: str) -> int | None:
     if found is None or written in ("P", "PT"):
         return None
     parts = [float(part or 0) for part in found.groups()]
-    return round(sum(size * part for size, part in zip((7 * DAY, DAY, HOUR, MINUTE, SECOND), parts, strict=True)))
+    return round(
+        sum(size * part for size, part in zip((7 * DAY, DAY, HOUR, MINUTE, SECOND), parts, strict=True))
+    )
 
 
 def _units(written: str) -> int | None:

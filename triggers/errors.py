@@ -1,12 +1,12 @@
 """The errors of this floor, and the root of all of the house.
 
-    QschedError
-      TriggerError (ValueError)       something about when, or about a definition, is wrong
-        CronError                     an expression that cannot be read, or can never fire
-        ScheduleError                 any other schedule that makes no sense
-        ZoneError                     an unknown time zone
-        DefinitionError               a stored or given definition that this version cannot read
-      DeclarationError (ValueError)   a YAML declaration is wrong; carries every problem with its place
+QschedError
+  TriggerError (ValueError)       something about when, or about a definition, is wrong
+    CronError                     an expression that cannot be read, or can never fire
+    ScheduleError                 any other schedule that makes no sense
+    ZoneError                     an unknown time zone
+    DefinitionError               a stored or given definition that this version cannot read
+  DeclarationError (ValueError)   a YAML declaration is wrong; carries every problem with its place
 """
 
 

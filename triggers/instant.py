@@ -16,7 +16,9 @@ _MICROSECOND = timedelta(microseconds=1)
 def to_instant(moment: datetime) -> int:
     """Microseconds since the epoch of an aware `moment`; raises TriggerError for a naive one (field bug B39)."""
     if moment.tzinfo is None:
-        raise TriggerError(f"{moment.isoformat()} has no time zone: give an aware datetime, as with tzinfo=UTC")
+        raise TriggerError(
+            f"{moment.isoformat()} has no time zone: give an aware datetime, as with tzinfo=UTC"
+        )
     return (moment - EPOCH) // _MICROSECOND
 
 

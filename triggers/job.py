@@ -59,7 +59,9 @@ class JobPolicies:
         """Read what `to_spec` wrote; raises DefinitionError for what cannot be."""
         overlap = spec.get("overlap")
         if overlap is not None and overlap not in OVERLAPS:
-            raise DefinitionError(f"overlap {overlap!r} is not one of {', '.join(OVERLAPS)}: apply the job again")
+            raise DefinitionError(
+                f"overlap {overlap!r} is not one of {', '.join(OVERLAPS)}: apply the job again"
+            )
         return cls(
             request_recovery=spec.get("request_recovery"),
             max_recoveries=spec.get("max_recoveries"),

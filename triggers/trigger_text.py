@@ -28,7 +28,9 @@ def schedule_text(schedule: Mapping[str, Any]) -> str:
         return f"quartz {text}"
     if isinstance(interval := schedule.get("every"), int):
         anchor = schedule.get("anchor")
-        return f"every {format_duration(interval)}" + (f" from {rfc3339(anchor)}" if isinstance(anchor, int) else "")
+        return f"every {format_duration(interval)}" + (
+            f" from {rfc3339(anchor)}" if isinstance(anchor, int) else ""
+        )
     if isinstance(instant := schedule.get("at"), int):
         return f"at {rfc3339(instant)}"
     return f"unknown {sorted(schedule)}"

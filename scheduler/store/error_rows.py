@@ -54,12 +54,13 @@ def waiting_for_jobs(tx: Tx, job_ids: Collection[int], most: int = 1000) -> list
     return [row[0] for row in rows]
 
 
-def lock_waiting(tx: Tx, trigger_ids: Collection[int]) -> list[int]:
-    """Of these triggers, those that still wait and are due; locked until commit."""
+def lock_waiting(tx: Tx, trigger_ids: Collection[int]) -> dict[int, int]:
+    """{id: version of its clock} of those of these triggers that still wait and are due; locked until commit."""
     condition, values = tx.among("id", sorted(trigger_ids))
     rows = tx.run(
-        f"SELECT id FROM qsched_trigger_clocks WHERE next_run_at <= ? AND {condition} ORDER BY id{tx.dialect.skip_locked}",
+        f"SELECT id, version FROM qsched_trigger_clocks WHERE next_run_at <= ? AND {condition}"
+        f" ORDER BY id{tx.dialect.skip_locked}",
         tx.now(),
         *values,
     )
-    return [row[0] for row in rows]
+    return {row[0]: row[1] for row in rows}

@@ -59,6 +59,7 @@ class TriggerRow(NamedTuple):
     fires: int
     job_name: str
     group_paused_at: int | None
+    spec_version: int = 1
 
     @property
     def key(self) -> str:
@@ -134,7 +135,7 @@ _HEADS = (
 _ROWS = (
     "SELECT t.id, t.group_name, t.name, t.namespace, t.job_id, t.spec, t.definition_digest, t.schedule_digest, t.state,"
     " t.error, t.paused_at, t.paused_by, t.paused_until, t.paused_reason, c.precedence, c.overlap, c.next_fire_at,"
-    " c.next_run_at, c.watermark, c.version, c.fires, COALESCE(j.name, ''), g.paused_at"
+    " c.next_run_at, c.watermark, c.version, c.fires, COALESCE(j.name, ''), g.paused_at, t.spec_version"
     " FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id LEFT JOIN qsched_jobs j ON j.id = t.job_id"
     " LEFT JOIN qsched_paused_groups g ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE "
 )

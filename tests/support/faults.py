@@ -29,14 +29,11 @@ class Faults:
         self._lose_of = self._name = ""
         self._transaction = store.transaction
         store.transaction = self._named  # type: ignore[method-assign]
-        self._abandoned: list[Any] = []
         self.statements = 0
         self.raised = 0
         for name in ("do_execute", "do_executemany"):
             event.listen(self._engine, name, self._statement)
         self._dialect.do_commit = self._on_commit
-        for name in ("do_rollback", "do_close", "do_terminate"):
-            self._guard(name)
 
     def _named(self, name: str, work: Callable[..., Any], **options: Any) -> Any:
         self._name = name
@@ -90,14 +87,15 @@ class Faults:
         lost: SimpleQueue[Any] = SimpleQueue()
 
         def lose(connection: Any) -> None:
-            self._abandoned.append(_raw(connection))
-            lost.put(_raw(connection))
+            raw = connection.dbapi_connection
+            lost.put((raw, raw.close))
+            raw.rollback = raw.close = lambda: None  # nobody but its own backend touches it any more
 
         def commit() -> None:
-            connection = lost.get(timeout=30)
+            raw, close = lost.get(timeout=30)
             threading.Event().wait(seconds)
-            connection.commit()
-            connection.close()
+            raw.commit()
+            close()
 
         thread = threading.Thread(target=commit, daemon=True)
         thread.start()
@@ -121,21 +119,6 @@ class Faults:
         lost = sqlite3.OperationalError("disk I/O error")
         lost.sqlite_errorcode = sqlite3.SQLITE_IOERR
         return lost
-
-    def _guard(self, name: str) -> None:
-        """Nobody but its own backend touches a connection that was given up."""
-        real = getattr(self._dialect, name)
-
-        def guarded(connection: Any) -> None:
-            if all(_raw(connection) is not each for each in self._abandoned):
-                real(connection)
-
-        setattr(self._dialect, name, guarded)
-
-
-def _raw(connection: Any) -> Any:
-    """The driver's connection, whatever it is wrapped in."""
-    return getattr(connection, "dbapi_connection", None) or connection
 
 
 def wait_for(thread: threading.Thread) -> None:
