@@ -95,6 +95,11 @@ class Node:
             raise self._failed
         return self._services is not None
 
+    def wait_idle(self, timeout: float) -> bool:
+        """Wait until nothing runs here and every end is in the store; False when the time (seconds) ran out."""
+        services = self._services
+        return services is None or self._clock.wait(services.parts.hand.empty, timeout)
+
     def stop(self, *, now: bool = False) -> int:
         """Drain and stop: 0 when all that ran has ended, 8 when something was handed over or cancelled.
 

@@ -4,14 +4,14 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..triggers.errors import TriggerError, ZoneError
 from ..triggers.instant import SECOND
 from ..triggers.job import JobDefinition, JobPolicies
 from ..triggers.schedule import Schedule
-from ..triggers.trigger import SPEC_VERSION, TriggerDefinition
+from ..triggers.trigger import SPEC_VERSION, TriggerDefinition, trigger_key
 from .clock import Clock
 from .effective import job_policies
 from .errors import JobUnloadable
@@ -24,6 +24,7 @@ from .store.tx import Tx
 
 _KEEP = 50_000
 """Compiled triggers kept; the least recently used go first."""
+_KEEP_SPECS = 5_000
 _ASK_AGAIN = 60.0
 """Seconds after which a job that could not be loaded is tried again."""
 _FRESH = 5.0
@@ -51,6 +52,7 @@ class CompiledTrigger:
     hash: int
     key: str
     definition: TriggerDefinition
+    """Shared by all triggers with this spec: it bears nobody's name, so ask `key` for that."""
     schedule: Schedule
 
 
@@ -94,6 +96,7 @@ class Definitions:
         self.registry = registry
         self._clock = clock
         self._triggers: OrderedDict[int, CompiledTrigger] = OrderedDict()
+        self._specs: dict[str, tuple[TriggerDefinition, Schedule]] = {}
         self._jobs: dict[int, KnownJob] = {}
         self._loaded: dict[int, tuple[int, LoadedJob]] = {}
         self._unloadable: dict[int, _Left] = {}
@@ -125,13 +128,28 @@ class Definitions:
     def compile(self, row: TriggerRow) -> CompiledTrigger | Exception:
         """Compile one stored definition; the exception says whether it is poison or only beyond this node."""
         try:
-            compiled = _compile(row)
+            compiled = self._compile(row)
         except (Poison, Undecidable) as error:
             return error
         self._triggers[row.id] = compiled
         while len(self._triggers) > _KEEP:
             self._triggers.popitem(last=False)
         return compiled
+
+    def _compile(self, row: TriggerRow) -> CompiledTrigger:
+        """Triggers whose specs are alike to the letter share what is made of them: there are few specs and many triggers."""
+        made = self._specs.get(row.spec)
+        if made is None or row.spec_version > SPEC_VERSION:
+            made = _read(row)
+            if not _hashes_its_key(made[0]):
+                if len(self._specs) >= _KEEP_SPECS:
+                    self._specs.clear()
+                self._specs[row.spec] = made
+        try:
+            fingerprint = definition_hash(row.definition_digest)
+        except ValueError as error:
+            raise Poison(f"its digest cannot be read: {error}") from error
+        return CompiledTrigger(row.id, fingerprint, trigger_key(row.group_name, row.name), *made)
 
     def trigger(self, tx: Tx, trigger_id: int) -> CompiledTrigger | None:
         """One trigger as it is declared now (for a retry's policy and data); None when that cannot be said."""
@@ -314,19 +332,24 @@ def _hash_of(row: TriggerRow) -> int:
     return definition_hash(row.definition_digest)
 
 
-def _compile(row: TriggerRow) -> CompiledTrigger:
+def _read(row: TriggerRow) -> tuple[TriggerDefinition, Schedule]:
+    """A stored definition and its schedule; raises Poison or Undecidable."""
     if row.spec_version > SPEC_VERSION:
         raise Undecidable(
             f"its definition has format {row.spec_version}, and this node knows {SPEC_VERSION}: update qsched"
         )
     try:
         definition = TriggerDefinition.from_spec(row.group_name, row.name, json.loads(row.spec))
-        schedule = definition.compile()
-        fingerprint = _hash_of(row)
+        return replace(definition, group="", name=""), definition.compile()
     except ZoneError as error:  # this node's zone data may be older than another's
         raise Undecidable(str(error)) from error
     except (TriggerError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise Poison(f"its definition cannot be read: {error}") from error
     except Exception as error:
         raise Undecidable(f"{type(error).__name__}: {error}") from error
-    return CompiledTrigger(row.id, fingerprint, definition.key, definition, schedule)
+
+
+def _hashes_its_key(definition: TriggerDefinition) -> bool:
+    """Whether its schedule may depend on the trigger's key: an `H` field (or a word with an H, which costs only time)."""
+    texts = (definition.schedule.get("cron"), definition.schedule.get("quartz"))
+    return any("H" in str(text).upper() for text in texts if text is not None)

@@ -24,7 +24,9 @@ _IDLE_POLL = 1.0
 _ROUNDING = 0.00025
 """On top of every wait: woken early by rounding, the look would find nothing and be made twice."""
 _PATIENT = 8
-_MOST = 500
+_LARGE = 50
+_UNLOOKED = 4
+_MOST = 200
 """Rows a take locks of a kind."""
 
 log = logging.getLogger("qsched.planner")
@@ -56,6 +58,8 @@ class Planner:
         self._guessed = 0
         self._startless_at = 0.0
         self._in_vain = 0
+        self._backlog: Look | None = None
+        self._unlooked = 0
 
     def step(self) -> float:
         """Look, and take what is due; answers the seconds after which to look again (0: at once)."""
@@ -84,6 +88,9 @@ class Planner:
         return min(_BUSY_POLL if self._in_vain < _PATIENT else _IDLE_POLL, self._until(seen))
 
     def _look(self) -> Look:
+        if (known := self._backlog) is not None:
+            self._backlog = None
+            return known
         sent = self._clock.monotonic()
         self._guessed = self._guess()
         # Counting serves the share: more than all live nodes could start makes no difference.
@@ -117,9 +124,14 @@ class Planner:
         on_time, rest = None, wanted
         if due > limit:
             on_time, rest = self._reserve(wanted)
-        return self._run(
-            Order(clocks=rest, firings=rest, capacity=min(free, limit), take_no=0, on_time=on_time)
-        )
+        order = Order(clocks=rest, firings=rest, capacity=min(free, limit), take_no=0, on_time=on_time)
+        taken = self._run(replace(order, no_firings=not seen.firings_due))
+        # A large, full take leaves a backlog: the next few need no look to know that there is something to take.
+        rest_due = seen.triggers_due - limit
+        full = taken is not None and len(taken.requests) == limit >= _LARGE
+        self._unlooked = self._unlooked + 1 if full and rest_due > 0 and self._unlooked < _UNLOOKED else 0
+        self._backlog = seen._replace(triggers_due=rest_due) if self._unlooked else None
+        return taken
 
     def _wanted(self, limit: int) -> Wanted:
         known = self._definitions

@@ -198,37 +198,10 @@ class Settler:
         assert outcome is not None
         if row is not None and row.cancel_requested_at is not None and outcome.kind == FAILED:
             outcome = replace(outcome, kind=CANCELLED)  # it answered the cancel with an error of its own
-        if row is None:
-            # Success and no permit: nothing else of the row matters.
-            return Ending(
-                request.firing_id,
-                each.incarnation,
-                request.fence,
-                None,
-                None,
-                "succeeded",
-                "succeeded",
-                at,
-                note=outcome.result,
-            )
-        verdict = judge(
-            outcome,
-            EndedAttempt(
-                attempt=row.attempt,
-                failed_at=at,
-                refires=row.refires,
-                next_at=row.next_at,
-                retry_until=row.retry_until,
-                first_started_at=row.first_started_at,
-                request_recovery=bool(row.request_recovery),
-            ),
-            policy=self._policy(tx, request, row) if outcome.kind != SUCCEEDED else None,
-            random=self._random.random,
-        )
-        lost_again = outcome.kind == LOST and verdict.state == DUE
-        if lost_again and row.recoveries >= row.max_recoveries:
-            verdict = Verdict("lost", f"{verdict.why}; recovered {row.recoveries} times already")
-            lost_again = False
+        if row is None:  # success and no permit: nothing else of the row matters
+            who = (request.firing_id, each.incarnation, request.fence)
+            return Ending(*who, None, None, SUCCEEDED, SUCCEEDED, at, note=outcome.result)
+        verdict, recovers = self._verdict(tx, request, row, outcome, at)
         return Ending(
             request.firing_id,
             each.incarnation,
@@ -246,11 +219,34 @@ class Settler:
             attempt=row.attempt,
             next_attempt=row.attempt + int(verdict.retry),
             refires=row.refires + int(verdict.refire),
-            recoveries=row.recoveries + int(lost_again),
+            recoveries=row.recoveries + int(recovers),
             recovering=row.recoveries > 0,
             started_at=row.started_at,
             next_at=row.next_at,
         )
+
+    def _verdict(
+        self, tx: Tx, request: RunRequest, row: OpenFiring, outcome: Outcome, at: int
+    ) -> tuple[Verdict, bool]:
+        """The judgement, and whether it is a recovery: an attempt that was lost and is due again, so many times at most."""
+        verdict = judge(
+            outcome,
+            EndedAttempt(
+                attempt=row.attempt,
+                failed_at=at,
+                refires=row.refires,
+                next_at=row.next_at,
+                retry_until=row.retry_until,
+                first_started_at=row.first_started_at,
+                request_recovery=bool(row.request_recovery),
+            ),
+            policy=self._policy(tx, request, row) if outcome.kind != SUCCEEDED else None,
+            random=self._random.random,
+        )
+        recovers = outcome.kind == LOST and verdict.state == DUE
+        if recovers and row.recoveries >= row.max_recoveries:
+            return Verdict("lost", f"{verdict.why}; recovered {row.recoveries} times already"), False
+        return verdict, recovers
 
     def _policy(self, tx: Tx, request: RunRequest, row: OpenFiring) -> RetryPolicy | None:
         """Looked up at failure time: trigger, job, cluster; `none` (no retries) stops the search."""

@@ -7,6 +7,7 @@ rows are compared and set forward before the ledger's rows go in, so a loser nev
 from typing import Any, NamedTuple
 
 from ..triggers.decide import Decision, Due, Row, decide, wants_cancel
+from .causes import Causes
 from .definitions import CompiledTrigger, Definitions, KnownJob, Poison, Undecidable
 from .errors import SchedulerError
 from .firing import DUE, RUNNING, SKIPPED, NewFiring, permit_key, serial_key
@@ -18,7 +19,7 @@ from .store.finish import supersede_retries
 from .store.firing_rows import insert_firings
 from .store.take_rows import DueClock, DueFiring
 from .store.tx import Tx
-from .taken import Fenced, Misfired, Order, Starting, Taken, Trouble, request_again
+from .taken import Fenced, Misfired, Order, Starting, Taken, Trouble, request_again, start_row
 
 MAX_RECOVERIES = 3
 
@@ -45,7 +46,7 @@ class Take:
         self._permits: dict[str, int | None] = {}
         self._occupied: set[str] = set()
         self._busy_jobs: set[int] = set()
-        self._covered: dict[int, bool] = {}
+        self._causes = Causes(tx, who)
         self._inserts: list[NewFiring] = []
         self._starting: dict[int, Starting] = {}
         self._clocks: list[tuple[Any, ...]] = []
@@ -65,7 +66,7 @@ class Take:
         self.taken.now = tx.now()
         clocks = self._lock_clocks()
         self.clock_ids = [clock.id for clock in clocks]
-        firings = [] if self._order.startless else self._lock_firings()
+        firings = [] if self._order.startless or self._order.no_firings else self._lock_firings()
         self.firing_ids = [firing.id for firing in firings]
         if not clocks and not firings:
             return self.taken
@@ -217,7 +218,9 @@ class Take:
         """The permit that what runs of this decision needs: the no-overlap job's, or the serial backlog's own."""
         if case.clock.overlap != "allow":
             return permit_key(case.job.id)
-        if not any(row.serial for row in decision.rows):
+        if (
+            not decision.rows or not decision.rows[-1].serial
+        ):  # what is left out of a backlog comes before what runs
             return None
         key = serial_key(case.trigger.id)
         take_rows.make_permits(self._tx, {key})
@@ -240,12 +243,12 @@ class Take:
     ) -> NewFiring:
         compiled, job = case.trigger, case.job
         now, policies, here = self._tx.now(), job.policies, place == RUNNING
-        cause = self._cause(case.clock, row)
+        cause = self._causes.of(case.clock, row)
         if row.policy is not None:
             self.taken.misfired.append(
                 Misfired(compiled.key, row.first_scheduled_at, row.late, cause, row.policy, row.decision)
             )
-        # By position where the order is the columns', for this is done once per firing.
+        # By position, in the columns' order: names cost as much as the rest, and this is done once per firing.
         return NewFiring(
             self._tx.cluster,
             compiled.id,
@@ -263,33 +266,23 @@ class Take:
             now,
             1 if here else 0,
             self._order.take_no if here else None,
-            incarnation=self._who.incarnation if here else None,
-            first_started_at=now if here else None,
-            started_at=now if here else None,
-            finished_at=now if place == SKIPPED else None,
-            misfire_cause=cause,
-            misfire_policy=row.policy,
-            misfire_decision=row.decision,
-            request_recovery=int(bool(policies.request_recovery)),
-            max_recoveries=MAX_RECOVERIES if policies.max_recoveries is None else policies.max_recoveries,
-            permit_key=key if row.runs else None,
-            timeout=policies.timeout,
-            next_at=decision.next_fire_at,
-            retry_until=compiled.definition.end_at,
+            0,
+            0,
+            0,
+            self._who.incarnation if here else None,
+            now if here else None,
+            now if here else None,
+            now if place == SKIPPED else None,
+            cause,
+            row.policy,
+            row.decision,
+            int(bool(policies.request_recovery)),
+            MAX_RECOVERIES if policies.max_recoveries is None else policies.max_recoveries,
+            key if row.runs else None,
+            policies.timeout,
+            decision.next_fire_at,
+            compiled.definition.end_at,
         )
-
-    def _cause(self, clock: DueClock, row: Row) -> str | None:
-        """Why a misfired slot was late, as far as the rows tell."""
-        if row.cause is not None or row.policy is None:
-            return row.cause
-        slot = row.first_scheduled_at
-        if clock.overlap != "allow" and take_rows.was_running(self._tx, clock.id, slot):
-            return "overlap"
-        if self._who.database_was_down(slot):
-            return "database_down"
-        if slot not in self._covered:
-            self._covered[slot] = node_rows.covered(self._tx, slot)
-        return "no_capacity" if self._covered[slot] else "node_down"
 
     def _advanced(self, clock: DueClock, decision: Decision) -> tuple[Any, ...]:
         ran = [row.scheduled_at for row in decision.rows if row.runs]
@@ -348,24 +341,7 @@ class Take:
         if key is not None:
             self._occupied.add(key)
             self._holding.append((key, firing.id, fence))
-        first = now if firing.first_started_at is None else firing.first_started_at
-        self._started.append(
-            (
-                firing.id,
-                firing.fence,
-                DUE,
-                RUNNING,
-                fence,
-                self._order.take_no,
-                self._who.incarnation,
-                now,
-                first,
-                None,
-                None,
-                None,
-                None,
-            )
-        )
+        self._started.append(start_row(firing, self._who.incarnation, self._order.take_no, now))
         self.taken.requests.append(request)
 
     def _is_late(self, firing: DueFiring, trigger: CompiledTrigger) -> bool:

@@ -9,7 +9,7 @@ from ..triggers.instant import rfc3339
 from .context import RunRequest
 from .definitions import CompiledTrigger
 from .errors import SchedulerError
-from .firing import NewFiring
+from .firing import DUE, RUNNING, NewFiring
 from .identity import Identity
 from .loaded_job import LoadedJob
 from .store.take_rows import DueFiring, Wanted
@@ -29,6 +29,8 @@ class Order:
     firings: Wanted
     capacity: int
     take_no: int
+    no_firings: bool = False
+    """The look saw no due firings: none are looked for."""
     startless: bool = False
     """Only decide what starts nothing: the node is full."""
     on_time: Wanted | None = None
@@ -138,6 +140,13 @@ def request_again(
         exclusive=firing.permit_key is not None,
         incarnation=who.incarnation,
     )
+
+
+def start_row(firing: DueFiring, incarnation: int, take_no: int, now: int) -> tuple[Any, ...]:
+    """What `take_rows.start_due` compares and sets to start this firing here."""
+    first = now if firing.first_started_at is None else firing.first_started_at
+    seen = (firing.id, firing.fence, DUE)
+    return (*seen, RUNNING, firing.fence + 1, take_no, incarnation, now, first, None, None, None, None)
 
 
 def _mapping(text: str) -> Mapping[str, Any]:

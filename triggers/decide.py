@@ -6,7 +6,7 @@ would run.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .misfire import FIRE_ALL, FIRE_ONCE, SKIP, MisfireRule
 from .schedule import COUNT_LIMIT, Schedule
@@ -16,8 +16,7 @@ MISFIRE: Final = "misfire"
 OVERLAP: Final = "overlap"
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """What a decision needs to know of one due trigger; instants are microseconds."""
 
     schedule: Schedule
@@ -36,8 +35,7 @@ class Due:
         return max(self.next_fire_at, self.next_run_at)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of the ledger to write: it stands for `covers` slots, first_scheduled_at to scheduled_at."""
 
     runs: bool
@@ -58,8 +56,7 @@ class Row:
     """At most one firing of this trigger's serial rows runs at a time; only the first needs capacity now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The rows to write, oldest first, and how the trigger's clock moves with them."""
 
     rows: tuple[Row, ...]
@@ -89,6 +86,8 @@ def decide(due: Due, *, busy: bool, capacity: int, now: int) -> Decision | None:
     That is: nothing is due; or it would start something and there is no capacity; or the job is busy and its
     overlap is queue or cancel (for cancel ask `wants_cancel`). Never raises where the schedule does not.
     """
+    if (single := _one_on_time(due, capacity, now)) is not None:
+        return single
     if due.run_at > now:
         return None
     if _fires_left(due) == 0:  # slots beyond max_fires do not exist
@@ -106,6 +105,25 @@ def decide(due: Due, *, busy: bool, capacity: int, now: int) -> Decision | None:
     else:
         rows = _on_time(due, now, capacity)
     return _advance(due, rows)
+
+
+def _one_on_time(due: Due, capacity: int, now: int) -> Decision | None:
+    """The same decision for what nearly every look finds: one slot, on time, of a job that may run any number of times."""
+    slot = due.next_fire_at
+    late = now - slot
+    if (
+        not 0 <= late <= due.rule.threshold
+        or due.overlap != "allow"
+        or due.max_fires is not None
+        or due.next_run_at > slot
+        or capacity < 1
+    ):
+        return None
+    following = due.schedule.slot_after(slot)
+    if following is not None and following <= now:
+        return None
+    row = Row(True, SCHEDULE, slot, slot, 1, late)
+    return Decision((row,), following, slot, 1, 0, following is None)
 
 
 def is_misfired(due: Due, *, now: int) -> bool:

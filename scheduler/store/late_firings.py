@@ -43,35 +43,33 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule) -> Judged | N
     if not rows:
         return None
     cause = "no_capacity" if covered(tx, rows[0][1]) else "node_down"
-    count, later_due = len(rows), clock[0] is not None and clock[0] <= now
-    running: list[int] = []
-    if rule.policy == SKIP:
-        decision = f"skipped {count}"
-    elif rule.policy == FIRE_ALL:
-        decision, running = f"ran each of {count}", [row[0] for row in rows]
-    elif later_due:
-        decision = f"coalesced {count} into a later slot"
-    else:
-        decision, running = f"ran the last of {count}", [rows[-1][0]]
-    for firing_id, _ in rows:
+    ids = [row[0] for row in rows]
+    decision, running = _decided(rule.policy, ids, later_due=clock[0] is not None and clock[0] <= now)
+    for firing_id in ids:
         kept = firing_id in running
         tx.run(
             "UPDATE qsched_firings SET reason = 'misfire', misfire_cause = ?, misfire_policy = ?, misfire_decision = ?,"
             " state = ?, finished_at = ? WHERE id = ? AND state = 'due'",
-            cause,
-            rule.policy,
-            decision,
-            "due" if kept else "skipped",
-            None if kept else now,
-            firing_id,
+            *(cause, rule.policy, decision),
+            *("due" if kept else "skipped", None if kept else now, firing_id),
         )
     tx.run(
         "UPDATE qsched_trigger_clocks SET misfires = ?, last_misfire_at = ?, version = version + 1 WHERE id = ?",
-        clock[1] + count,
-        rows[-1][1],
-        trigger_id,
+        *(clock[1] + len(rows), rows[-1][1], trigger_id),
     )
-    return Judged(count, rows[0][1], cause, rule.policy, decision)
+    return Judged(len(rows), rows[0][1], cause, rule.policy, decision)
+
+
+def _decided(policy: str, ids: list[int], *, later_due: bool) -> tuple[str, list[int]]:
+    """The decision in words, and which of the late firings run for it, of those with `ids`, oldest first."""
+    count = len(ids)
+    if policy == SKIP:
+        return f"skipped {count}", []
+    if policy == FIRE_ALL:
+        return f"ran each of {count}", ids
+    if later_due:
+        return f"coalesced {count} into a later slot", []
+    return f"ran the last of {count}", ids[-1:]
 
 
 def slot_has_row(tx: Tx, trigger_id: int, slot: int) -> bool:

@@ -61,6 +61,10 @@ class Tx:
     def among(self, column: str, values: Collection[Any]) -> tuple[str, tuple[Any, ...]]:
         """(condition, values) that is true where `column` is one of `values` (not empty)."""
         if self.dialect is POSTGRESQL:
+            if isinstance(
+                next(iter(values)), int
+            ):  # written here: the driver's own arrays cost four times as much
+                return f"{column} = ANY(CAST(? AS bigint[]))", (f"{{{','.join(map(str, values))}}}",)
             return f"{column} = ANY(?)", (list(values),)
         return f"{column} IN ({','.join('?' * len(values))})", tuple(values)
 

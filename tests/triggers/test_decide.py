@@ -2,7 +2,6 @@
 
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from time import process_time
 
 import pytest
@@ -115,7 +114,7 @@ def test_fire_all_beyond_its_limit_runs_the_newest_and_skips_the_older_in_one_ro
 
 def test_fire_all_beyond_its_window_skips_the_older_in_one_row() -> None:
     due, now = missed(60, "fire_all")
-    decision = decided(replace(due, rule=MisfireRule("fire_all", window=100 * SECOND)), now)
+    decision = decided(due._replace(rule=MisfireRule("fire_all", window=100 * SECOND)), now)
     assert seconds(decision.rows[:2]) == [(False, 10, 500, 50), (True, 510, 510, 1)]
     assert decision.rows[0].decision == "beyond window"
     assert (decision.fires, decision.misfires) == (10, 60)
@@ -124,18 +123,18 @@ def test_fire_all_beyond_its_window_skips_the_older_in_one_row() -> None:
 def test_a_slot_exactly_as_old_as_the_window_still_runs() -> None:
     due, now = missed(9, "fire_all")
     inside = MisfireRule("fire_all", window=85 * SECOND)
-    assert decided(replace(due, rule=inside), now).fires == 9
-    single = replace(due_every(3600, "fire_all"), rule=MisfireRule("fire_all", window=2 * MINUTE))
+    assert decided(due._replace(rule=inside), now).fires == 9
+    single = due_every(3600, "fire_all")._replace(rule=MisfireRule("fire_all", window=2 * MINUTE))
     assert decided(single, HOUR + 2 * MINUTE).fires == 1
     assert decided(single, HOUR + 2 * MINUTE + 1).fires == 0
     both = MisfireRule("fire_all", window=85 * SECOND, limit=8)
-    assert decided(replace(due, rule=both), now).rows[0].decision == "beyond limit"
+    assert decided(due._replace(rule=both), now).rows[0].decision == "beyond limit"
 
 
 def test_fire_all_with_everything_beyond_its_window_starts_nothing() -> None:
     due, now = missed(9, "fire_all")
     rule = MisfireRule("fire_all", window=SECOND)
-    decision = decided(replace(due, rule=rule), now, capacity=0)
+    decision = decided(due._replace(rule=rule), now, capacity=0)
     assert seconds(decision.rows) == [(False, 10, 90, 9)]
     assert decision.rows[0].decision == "beyond window"
 
@@ -178,29 +177,29 @@ def test_what_would_start_waits_for_capacity(slots: int, policy: str) -> None:
 
 def test_max_fires_counts_rows_that_run_and_ends_the_trigger() -> None:
     due, now = missed(4)
-    decision = decided(replace(due, max_fires=5, fires=3), now)
+    decision = decided(due._replace(max_fires=5, fires=3), now)
     assert [row.scheduled_at // SECOND for row in decision.rows] == [10, 20]
     assert (decision.fires, decision.next_fire_at, decision.done) == (2, None, True)
 
 
 def test_a_misfire_that_runs_once_for_nine_slots_counts_as_one_fire() -> None:
     due, now = missed(9)
-    assert not decided(replace(due, max_fires=2), now).done
-    assert decided(replace(due, max_fires=1), now).done
+    assert not decided(due._replace(max_fires=2), now).done
+    assert decided(due._replace(max_fires=1), now).done
 
 
 def test_fire_all_runs_no_more_than_max_fires_leaves() -> None:
     due, now = missed(9, "fire_all")
-    decision = decided(replace(due, max_fires=4), now)
+    decision = decided(due._replace(max_fires=4), now)
     assert seconds(decision.rows) == [(True, at, at, 1) for at in (10, 20, 30, 40)]
     assert (decision.rows[0].decision, decision.done) == ("ran each of 4", True)
 
 
 def test_a_trigger_without_fires_left_is_done_without_a_row() -> None:
     due, now = missed(3)
-    decision = decided(replace(due, max_fires=2, fires=2), now, capacity=0)
+    decision = decided(due._replace(max_fires=2, fires=2), now, capacity=0)
     assert (decision.rows, decision.done, decision.next_fire_at) == ((), True, None)
-    assert owed(replace(due, max_fires=2, fires=2), now=now) is None
+    assert owed(due._replace(max_fires=2, fires=2), now=now) is None
 
 
 def test_a_schedule_without_a_further_slot_is_done() -> None:
@@ -265,15 +264,15 @@ def test_fire_all_with_queue_runs_each_slot_one_at_a_time(overlap: str) -> None:
 
 def test_fire_all_with_queue_takes_no_more_than_its_limit_at_once() -> None:
     due, now = missed(4, "fire_all", "queue")
-    decision = decided(replace(due, rule=MisfireRule("fire_all", limit=3)), now)
+    decision = decided(due._replace(rule=MisfireRule("fire_all", limit=3)), now)
     assert (decision.fires, decision.next_fire_at) == (3, 40 * SECOND)
 
 
 def test_overlap_skip_leaves_no_row_for_slots_that_max_fires_ends() -> None:
     due, now = missed(4, overlap="skip")
-    last = decided(replace(due, max_fires=1), now)
+    last = decided(due._replace(max_fires=1), now)
     assert (seconds(last.rows), last.done) == ([(True, 10, 10, 1)], True)
-    assert seconds(decided(replace(due, max_fires=2), now).rows) == [(True, 10, 10, 1), (False, 20, 40, 3)]
+    assert seconds(decided(due._replace(max_fires=2), now).rows) == [(True, 10, 10, 1), (False, 20, 40, 3)]
 
 
 @pytest.mark.parametrize("overlap", ["queue", "cancel"])
@@ -290,18 +289,18 @@ def test_cancel_asks_for_nothing_where_nothing_would_run() -> None:
     assert not wants_cancel(due, busy=True, now=now)
     due, now = missed(1, overlap="cancel")
     assert not wants_cancel(due, busy=True, now=9 * SECOND)
-    assert not wants_cancel(replace(due, max_fires=1, fires=1), busy=True, now=now)
+    assert not wants_cancel(due._replace(max_fires=1, fires=1), busy=True, now=now)
 
 
 def test_lateness_and_the_threshold_count_from_the_jittered_time() -> None:
-    due = replace(due_every(600), next_run_at=900 * SECOND)
+    due = due_every(600)._replace(next_run_at=900 * SECOND)
     assert decide(due, busy=False, capacity=1, now=899 * SECOND) is None
     (row,) = decided(due, 901 * SECOND).rows
     assert (row.reason, row.scheduled_at, row.late) == ("schedule", 600 * SECOND, SECOND)
 
 
 def test_the_newest_slot_stays_until_its_own_jitter_is_drawn() -> None:
-    due = replace(due_every(10), next_run_at=13 * SECOND)
+    due = due_every(10)._replace(next_run_at=13 * SECOND)
     decision = decided(due, 35 * SECOND)
     assert seconds(decision.rows) == [(True, 10, 10, 1), (True, 20, 20, 1)]
     assert decision.next_fire_at == 30 * SECOND
@@ -311,7 +310,7 @@ def test_what_is_owed_is_the_span_of_due_undecided_slots() -> None:
     due, now = missed(9)
     assert owed(due, now=now) == (10 * SECOND, 90 * SECOND, 9)
     assert owed(due, now=9 * SECOND) is None
-    jittered = replace(due, next_run_at=18 * SECOND)
+    jittered = due._replace(next_run_at=18 * SECOND)
     assert owed(jittered, now=12 * SECOND) == (10 * SECOND, 10 * SECOND, 1)
 
 

@@ -68,7 +68,7 @@ def advanced(due: Due, decision: Decision) -> Due | None:
     if decision.next_fire_at is None:
         return None
     slot = decision.next_fire_at
-    return replace(due, next_fire_at=slot, next_run_at=slot, fires=due.fires + decision.fires)
+    return due._replace(next_fire_at=slot, next_run_at=slot, fires=due.fires + decision.fires)
 
 
 @given(dues(), looks)
@@ -169,7 +169,7 @@ def test_any_series_of_looks_decides_each_slot_once(due: Due, series: list[Look]
 def test_slots_on_time_run_each_alone_however_time_is_cut(
     due: Due, series: list[tuple[int, int]], end: int
 ) -> None:
-    due = replace(due, rule=MisfireRule(threshold=1000), overlap="allow")
+    due = due._replace(rule=MisfireRule(threshold=1000), overlap="allow")
     cuts = [*sorted(series), (end, 100)]
     trigger: Due | None = due
     ran: list[int] = []
