@@ -37,9 +37,12 @@ def test_four_forked_workers_run_each_slot_once_for_long(store_url: str, tmp_pat
     _forked(store_url, tmp_path, how, 60, strict=True)
 
 
-def test_four_forked_workers_run_each_slot_once(store_url: str, tmp_path: Path) -> None:
-    how = "inside" if store_url.startswith("postgresql") else "started"
-    _forked(store_url, tmp_path, how, 3, strict=False)
+def test_four_forked_workers_of_a_file_run_each_slot_once(sqlite_url: str, tmp_path: Path) -> None:
+    _forked(sqlite_url, tmp_path, "started", 3, strict=False)
+
+
+def test_four_forked_workers_of_a_server_run_each_slot_once(postgresql_url: str, tmp_path: Path) -> None:
+    _forked(postgresql_url, tmp_path, "inside", 3, strict=False)
 
 
 def _forked(url: str, folder: Path, how: str, seconds: int, *, strict: bool) -> None:

@@ -200,7 +200,7 @@ def test_a_zoned_trigger_fires_at_the_same_instant_on_every_host(
 
     trigger = TriggerDefinition("morning", "report", {"cron": "30 4 * * *"}, time_zone="America/New_York")
     world.apply(trigger)
-    found = []
+    found: list[int] = []
     for zone in ("Asia/Tokyo", "UTC"):
         monkeypatch.setenv("TZ", zone)
         time.tzset()

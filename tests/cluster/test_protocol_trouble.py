@@ -8,6 +8,7 @@ from qsched.scheduler import take
 from qsched.scheduler.control import fire
 from qsched.scheduler.store import reports
 from qsched.triggers.decide import Decision
+from qsched.triggers.decide import decide as real_decide
 from qsched.triggers.trigger import SPEC_VERSION
 
 from support.hand_node import HandNode, World, every, once
@@ -162,12 +163,12 @@ def test_what_another_node_can_decide_is_left_to_it(
 ) -> None:
     world.apply(every("tick", 10))
     one, two = world.node("one"), world.node("two")
-    real, broken = take.decide, [True]
+    broken = [True]
 
     def decide(*arguments: Any, **options: Any) -> Decision | None:
         if broken[0]:
             raise RuntimeError("a holidays extra that is missing here")
-        return real(*arguments, **options)
+        return real_decide(*arguments, **options)
 
     monkeypatch.setattr(take, "decide", decide)
     for _ in range(12):

@@ -33,7 +33,7 @@ class Faults:
         self.raised = 0
         for name in ("do_execute", "do_executemany"):
             event.listen(self._engine, name, self._statement)
-        self._dialect.do_commit = self._on_commit
+        vars(self._dialect)["do_commit"] = self._on_commit
 
     def _named(self, name: str, work: Callable[..., Any], **options: Any) -> Any:
         self._name = name
