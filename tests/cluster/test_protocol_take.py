@@ -290,6 +290,25 @@ def test_a_settle_is_repeated_after_deadlocks(world: World) -> None:
     assert world.firings("state") == [("succeeded",)] * 12
 
 
+def test_a_check_in_and_a_new_start_after_a_dead_verdict_are_repeated_after_deadlocks(world: World) -> None:
+    world.apply(every("tick", 60))
+    node = world.node(own_store=True)
+    faults = Faults(node.store, "check_in")
+    raised, place = -1, 0
+    while faults.raised > raised:
+        raised = faults.raised
+        world.pass_time(1)
+        if place % 2:
+            node.declare_dead()
+        faults.deadlock(place // 2)
+        node.check_in.step()
+        place += 1
+    assert place > 6
+    world.pass_time(60)
+    world.hear()
+    assert len(node.work()) == 1
+
+
 # -- held ------------------------------------------------------------------------------------------------------------
 
 

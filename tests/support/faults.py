@@ -18,9 +18,9 @@ from .waiting import wait_until
 class Faults:
     """Counts the statements of one store's working connections, and breaks what it is told to."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, lane: str = "work") -> None:
         self._store = store
-        self._engine: Any = store._engine("work")
+        self._engine: Any = store._engine(lane)
         self._dialect = self._engine.dialect
         self._commit = self._dialect.do_commit
         self._deadlocks: list[int] = []

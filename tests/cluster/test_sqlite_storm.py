@@ -1,0 +1,53 @@
+"""An SQLite file that others write to flat out, or hold for seconds: nothing is missed and nobody is declared dead (B67, E6)."""
+
+import sys
+from pathlib import Path
+
+from qsched.triggers.instant import SECOND
+
+from support.acceptance import four_nodes, run_for, write_yaml
+from support.hand_node import World
+from support.nodes import Nodes
+from support.waiting import wait_until
+
+
+def storm(nodes: Nodes, name: str, file: Path, seconds: float, hold: float, pause: float) -> None:
+    """Start a process that writes to the file."""
+    words = [str(seconds), str(hold), str(pause)]
+    nodes.launch(name, [sys.executable, "-m", "support.sqlite_storm", str(file), *words])
+
+
+def test_every_check_in_lands_while_other_processes_write_flat_out(tmp_path: Path) -> None:
+    file = tmp_path / "qsched.db"
+    world = World(f"sqlite:///{file}")
+    node = world.node()
+    with Nodes(tmp_path, world.url) as nodes:
+        for number in range(3):
+            storm(nodes, f"writer{number}", file, 60, 0, 0)
+        written = "SELECT MAX(id) FROM storm"
+        wait_until(lambda: world.sql("SELECT 1 FROM sqlite_master WHERE name = 'storm'"), "the storm")
+        before = world.sql(written)[0][0] or 0
+        ((first,),) = world.sql("SELECT renew_seq FROM qsched_nodes")
+        for number in range(15):
+            world.pass_time(1)
+            node.check_in.step()
+            seen = world.sql("SELECT renew_seq, lease_until FROM qsched_nodes")
+            assert seen == [(first + number + 1, world.time + 15 * SECOND)]
+        assert world.sql(written)[0][0] - before > 15  # it was a storm
+    world.close()
+
+
+def test_four_nodes_miss_nothing_beside_a_process_that_holds_the_file(
+    sqlite_url: str, tmp_path: Path, long_form: bool
+) -> None:
+    file, keys = write_yaml(tmp_path, triggers=50)
+    seconds, hold, pause = (60, 3.0, 7.0) if long_form else (3, 1.2, 1.5)
+    with Nodes(tmp_path, sqlite_url) as nodes:
+        four_nodes(nodes, file)
+        storm(nodes, "holder", Path(sqlite_url.removeprefix("sqlite:///")), seconds + 3, hold, pause)
+        result = run_for(nodes, keys, seconds)
+    judged = result.judgement
+    assert (judged.missing, judged.double, judged.strange, judged.early) == (set(), set(), set(), 0)
+    assert (result.rows_missing, result.rows_double) == (0, 0)
+    assert result.troubles == []
+    assert set(result.exit_codes[:4]) == {0}
