@@ -13,10 +13,13 @@ from qsched.cluster.check_in import CheckInService, Telling
 from qsched.scheduler.apply import apply
 from qsched.scheduler.clock import Waitable
 from qsched.scheduler.context import JobContext, RunRequest
+from qsched.scheduler.control import end_pauses
 from qsched.scheduler.definitions import Definitions, KnownJob
 from qsched.scheduler.errors import JobUnloadable
+from qsched.scheduler.groups import end_group_pauses
 from qsched.scheduler.hand import Hand
 from qsched.scheduler.identity import Identity
+from qsched.scheduler.jobs import declaration_of
 from qsched.scheduler.loaded_job import Arguments, LoadedJob
 from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.parts import Parts
@@ -150,7 +153,7 @@ class HandNode:
         who.cluster_uuid, _ = self.store.read("cluster", read_cluster)
         self.settler = Settler(self.parts, lambda: None)
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
-        self.upkeep = Upkeep(self.parts, lambda groups, keys: None)
+        self.upkeep = Upkeep(self.parts, self._end_pauses, "2024a", self._loaded)
         facts = NodeFacts(name, "host", 1, None, capacity, "0", "2024a", None, self.store.lease)
         self.check_in = CheckInService(self.parts, facts, SECOND, Telling(self._cancel, self._cancel_all))
         self.runner = Runner(self.clock)
@@ -237,6 +240,12 @@ class HandNode:
         for request in requests:
             self.contexts[request.firing_id, request.fence] = JobContext(request, self.clock)
 
+    def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
+        if groups:
+            end_group_pauses(self.store, groups)
+        if keys:
+            end_pauses(self.store, keys)
+
     def _forget(self, request: RunRequest) -> None:
         if request in self.taken:
             self.taken.remove(request)
@@ -296,9 +305,9 @@ class FunctionRegistry(JobRegistry):
         if definition.name in self.cannot or definition.name not in self._functions:
             raise JobUnloadable(f"cannot import {definition.name}: not on this node")
         function = self._functions[definition.name]
-        return LoadedJob(
-            definition, function, definition.policies, definition.data, arguments=Arguments.of(function)
-        )
+        declared = declaration_of(function)
+        policies = definition.policies if declared is None else definition.policies.over(declared.policies)
+        return LoadedJob(definition, function, policies, definition.data, arguments=Arguments.of(function))
 
 
 def python(name: str, **policies: Any) -> JobDefinition:
