@@ -2,11 +2,10 @@
 
 from alembic import context
 from qsched.scheduler.store.schema import VERSION_TABLE
-from qsched.scheduler.store.tables import metadata
 
 _given = context.config.attributes
 if "connection" in _given:
-    context.configure(connection=_given["connection"], target_metadata=metadata, version_table=VERSION_TABLE)
+    context.configure(connection=_given["connection"], version_table=VERSION_TABLE)
 else:
     context.configure(url=_given["url"], version_table=VERSION_TABLE, literal_binds=True)
 

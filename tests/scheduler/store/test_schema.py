@@ -16,10 +16,11 @@ from qsched.scheduler.errors import SchemaOutdated, SchemaTooNew, StoreError, St
 from qsched.scheduler.store import schema
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.dialects import MARIADB, POSTGRESQL, SQLITE
+from qsched.scheduler.store.migrations import views_0001
+from qsched.scheduler.store.migrations.views_0001 import VIEWS
 from qsched.scheduler.store.schema import VERSION_TABLE, current, open_store, upgrade, upgrade_sql
 from qsched.scheduler.store.tables import metadata
 from qsched.scheduler.store.tx import Tx
-from qsched.scheduler.store.views import VIEWS
 
 Program = Callable[..., "subprocess.Popen[str]"]
 
@@ -137,12 +138,9 @@ def test_a_half_made_schema_is_completed(store_url: str) -> None:
 def test_a_creation_that_breaks_off_is_taken_up_by_the_next(
     bare: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from qsched.scheduler.store.migrations import versions
-
-    monkeypatch.setattr("qsched.scheduler.store.views.VIEWS", ("no view of that", "name", "at all"))
+    monkeypatch.setattr(views_0001, "VIEWS", ("no view of that", "name", "at all"))
     with pytest.raises(StoreError):
         upgrade(bare)
-    assert versions is not None
     assert current(bare) is None
     monkeypatch.undo()
     upgrade(bare)

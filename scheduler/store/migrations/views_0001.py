@@ -1,20 +1,18 @@
-"""Views with readable UTC timestamps, for people with an SQL prompt; nothing in the house reads them."""
+"""The first schema's views, with readable UTC timestamps, for people with an SQL prompt; nothing in the house reads them."""
 
 from collections.abc import Callable
+
+from alembic import op
+from qsched.scheduler.store.migrations.steps import view
 
 VIEWS = ("qsched_firings_view", "qsched_triggers_view", "qsched_nodes_view")
 
 
-def view_statements(dialect: str) -> list[str]:
-    """The statements that make (or make again) every view on `dialect`: postgresql, mariadb or sqlite."""
-    moment = _MOMENTS[dialect]
-    bodies = (_firings(moment), _triggers(moment), _nodes(moment))
-    # Dropped first: PostgreSQL cannot replace a view whose columns changed, and SQLite cannot replace any.
-    return [
-        statement
-        for name, body in zip(VIEWS, bodies, strict=True)
-        for statement in (f"DROP VIEW IF EXISTS {name}", f"CREATE VIEW {name} AS {body}")
-    ]
+def make() -> None:
+    """Make every view, or make it again."""
+    moment = _MOMENTS[op.get_context().dialect.name]
+    for name, body in zip(VIEWS, (_firings(moment), _triggers(moment), _nodes(moment)), strict=True):
+        view(name, body)
 
 
 Moment = Callable[[str], str]
