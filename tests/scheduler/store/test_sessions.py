@@ -108,6 +108,28 @@ def test_mariadbs_time_outs_follow_from_the_lease(mariadb: MariaServer) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize(
+    ("text", "disabled"),
+    [
+        ("mariadb://127.0.0.1:3307/d", True),
+        ("mariadb://localhost/d", True),
+        ("mariadb://[::1]/d", True),
+        ("mariadb:///d?unix_socket=/run/mysqld.sock", True),
+        ("mariadb://db.example.org/d", None),
+        ("mariadb://127.0.0.1/d?ssl_ca=ca.pem", None),
+        ("mariadb://127.0.0.1/d?ssl_verify_cert=true", None),
+        ("mariadb://127.0.0.1/d?read_default_file=my.cnf", None),
+        ("mariadb://127.0.0.1/d?ssl_disabled=false", False),
+        ("mariadb://db.example.org/d?ssl_disabled=true", True),
+    ],
+)
+def test_mariadb_on_this_machine_is_spoken_to_in_plain_unless_the_url_says_otherwise(
+    text: str, disabled: bool | None
+) -> None:
+    address, dialect = parse_store_url(text)
+    assert connect_arguments(dialect, address, Session(LEASE)).get("ssl_disabled") is disabled
+
+
 def test_a_short_lease_makes_no_time_out_nought() -> None:
     address, _ = parse_store_url("postgresql://h/d")
     for lane in ("work", "check_in"):
