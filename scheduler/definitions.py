@@ -79,6 +79,8 @@ class _Left:
     wait: float
     version: int | None = None
     """Of the trigger's clock, where that was seen."""
+    definition: int | None = None
+    """Which definition it was: the hash of a trigger's, the updated_at of a job's."""
 
 
 class Troubled(NamedTuple):
@@ -231,9 +233,15 @@ class Definitions:
         """Leave a job that cannot run here to others for a minute."""
         before = self._unloadable.get(job_id)
         since = now if before is None else before.since
-        self._unloadable[job_id] = _Left(self._clock.monotonic() + _ASK_AGAIN, since, reason, _ASK_AGAIN)
+        job = self._jobs.get(job_id)
+        self._unloadable[job_id] = _Left(
+            self._clock.monotonic() + _ASK_AGAIN,
+            since,
+            reason,
+            _ASK_AGAIN,
+            definition=None if job is None else job.version,
+        )
         if before is None:  # once, not per tick
-            job = self._jobs.get(job_id)
             log.warning("job.unloadable job=%s reason=%s", job.name if job else job_id, reason)
 
     def unloadable(self) -> set[int]:
@@ -247,10 +255,21 @@ class Definitions:
 
     # -- undecidable -------------------------------------------------------------------------------------------------
 
-    def leave_trigger(self, trigger_id: int, now: int, reason: str, version: int | None = None) -> None:
-        """Leave a trigger that this node cannot decide to others, longer each time; `version` is its clock's."""
+    def leave_trigger(
+        self,
+        trigger_id: int,
+        now: int,
+        reason: str,
+        version: int | None = None,
+        definition: int | None = None,
+    ) -> None:
+        """Leave a trigger that this node cannot decide to others, longer each time.
+
+        `version` is its clock's (whoever decides or mends the trigger moves it), `definition` its definition's hash.
+        """
         new = self._leave(self._undecidable, trigger_id, now, reason)
         self._undecidable[trigger_id].version = version
+        self._undecidable[trigger_id].definition = definition
         if new:
             log.error("trigger.undecidable trigger_id=%s reason=%s", trigger_id, reason)
 
@@ -302,6 +321,13 @@ class Definitions:
         return {
             key: Troubled(left.since, left.reason, left.version) for key, left in self._undecidable.items()
         }
+
+    def forget_repaired(self, triggers: Mapping[int, int | None], jobs: Mapping[int, int]) -> None:
+        """Try again at once what was declared anew: {trigger id: hash} and {job id: updated_at} as the store has them."""
+        for troubles, definitions in ((self._undecidable, triggers), (self._unloadable, jobs)):
+            for key, left in list(troubles.items()):
+                if left.definition is not None and definitions.get(key) != left.definition:
+                    troubles.pop(key, None)
 
     def _forget_old(self, troubles: dict[int, _Left]) -> None:
         """A trouble that did not come again when its time had come is over: others decide, or somebody repaired it."""

@@ -263,7 +263,7 @@ class Planner:
                 miss.decision,
             )
         for trigger_id, trouble in taken.undecidable.items():
-            self._definitions.leave_trigger(trigger_id, taken.now, trouble.reason, trouble.version)
+            self._definitions.leave_trigger(trigger_id, taken.now, *trouble)
         self._definitions.leave_elsewhere(taken.elsewhere, taken.firings_elsewhere)
         for trigger_id, reason in taken.poisoned.items():
             log.error("trigger.error trigger_id=%s kind=poison reason=%s", trigger_id, reason)

@@ -162,7 +162,7 @@ class Take:
         if isinstance(error, Poison):
             self.taken.poisoned[clock.id] = str(error)
         else:
-            self.taken.undecidable[clock.id] = Trouble(str(error), clock.version)
+            self.taken.undecidable[clock.id] = Trouble(str(error), clock.version, clock.definition_hash)
 
     def _apply(self, case: _Case, next_fire_at: int) -> None:
         clock, compiled, job = case.clock, case.trigger, case.job

@@ -49,10 +49,11 @@ class Misfired(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Why a trigger could not be decided here, and the version of its clock then: a repair moves that."""
+    """Why a trigger could not be decided here; the version of its clock then, and its definition's hash."""
 
     reason: str
-    version: int | None
+    version: int | None = None
+    definition: int | None = None
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from .definitions import KnownJob
 from .errors import SchedulerError
 from .loaded_job import LoadedJob
 from .parts import Parts
-from .store.definition_reads import read_cluster
+from .store.definition_reads import definition_hashes, job_versions, read_cluster
 from .store.error_rows import clearable, lock_waiting, set_error, waiting_for_jobs
 from .store.firing_rows import insert_firings
 from .store.node_rows import Peer, live_nodes
@@ -73,6 +73,7 @@ class Upkeep:
         if groups or keys:
             self._end_pauses(groups, keys)
         if parts.definitions.undecidable() or parts.definitions.unloadable_jobs():
+            self._forget_repaired()
             parts.store.transaction("errors", self._write_errors)
         if parts.clock.monotonic() >= self._zones_at:
             self._zones_at = parts.clock.monotonic() + _ZONES_EVERY
@@ -81,6 +82,15 @@ class Upkeep:
             self._clear_at = parts.clock.monotonic() + _CLEAR_EVERY
             self.clear_errors()
         return 1.0
+
+    def _forget_repaired(self) -> None:
+        known = self._parts.definitions
+        triggers, jobs = known.undecidable().keys(), known.unloadable_jobs().keys()
+        known.forget_repaired(
+            *self._parts.store.read(
+                "versions", lambda tx: (definition_hashes(tx, triggers), job_versions(tx, jobs))
+            )
+        )
 
     # -- into error ----------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,15 @@ def job_versions(tx: Tx, ids: Collection[int]) -> dict[int, int]:
     }
 
 
+def definition_hashes(tx: Tx, ids: Collection[int]) -> dict[int, int | None]:
+    """{trigger id: the hash of its definition}."""
+    if not ids:
+        return {}
+    condition, values = tx.among("id", sorted(ids))
+    text = f"SELECT id, definition_hash FROM qsched_trigger_clocks WHERE {condition}"
+    return {row[0]: row[1] for row in tx.rows(text, *values)}
+
+
 def read_jobs(tx: Tx, ids: Collection[int]) -> list[JobRow]:
     """The definitions of these jobs."""
     if not ids:
