@@ -1,6 +1,7 @@
 """What every test may ask for: fresh databases on private servers, and the long form."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.made_store import MadeStore, make_sqlite_store
 from support.servers import MariaServer, PostgresServer, RedisServer, Server, ServerMissing
 
 pytest_plugins = ["support.command_line"]
@@ -91,8 +93,43 @@ def redis_url(redis: RedisServer) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
 def store_url(request: pytest.FixtureRequest) -> str:
-    """An empty store on each of the three databases in turn (`-k sqlite` takes one)."""
+    """An empty database on each of the three in turn (`-k sqlite` takes one)."""
     return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture(scope="session")
+def made_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite store that was made and not used: to be copied."""
+    file = tmp_path_factory.mktemp("made") / "qsched.db"
+    make_sqlite_store(file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def made_postgresql(postgres: PostgresServer) -> Iterator[MadeStore]:
+    """The session's PostgreSQL store."""
+    with MadeStore(postgres.new_database()) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def made_mariadb(mariadb: MariaServer) -> Iterator[MadeStore]:
+    """The session's MariaDB store."""
+    with MadeStore(mariadb.new_database()) as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def made_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store with its schema and no rows, on each of the three databases in turn (`-k sqlite` takes one).
+
+    Take this and not `store_url` where the making is not what is tested: it takes a server most of a second.
+    """
+    made = request.getfixturevalue(f"made_{request.param}")
+    if isinstance(made, Path):
+        return f"sqlite:///{shutil.copy(made, tmp_path / 'made.db')}"
+    made.empty()
+    return str(made.url)
 
 
 def _started(make: Callable[[], AnyServer], stack: ExitStack) -> AnyServer:

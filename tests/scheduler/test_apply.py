@@ -32,8 +32,8 @@ def hands() -> Hands:
 
 
 @pytest.fixture
-def store(store_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(store_url, hands)
+def store(made_url: str, hands: Hands) -> Iterator[Store]:
+    store = new_store(made_url, hands)
     yield store
     store.close()
 
@@ -188,13 +188,13 @@ def test_namespaces_do_not_touch_each_other(store: Store) -> None:
     assert keys(store, "retired") == ["d"]
 
 
-def test_three_nodes_that_apply_a_hundred_times_leave_one_of_everything(store_url: str, hands: Hands) -> None:
+def test_three_nodes_that_apply_a_hundred_times_leave_one_of_everything(made_url: str, hands: Hands) -> None:
     file = declared(*(trigger(f"t{number:02}") for number in range(20)))
-    new_store(store_url, hands).close()
+    new_store(made_url, hands).close()
     failures: list[BaseException] = []
 
     def replica() -> None:
-        store = new_store(store_url, hands)
+        store = new_store(made_url, hands)
         try:
             for _ in range(10):
                 apply(store, file, if_newer=True)
@@ -209,7 +209,7 @@ def test_three_nodes_that_apply_a_hundred_times_leave_one_of_everything(store_ur
     for thread in replicas:
         thread.join()
     assert failures == []
-    store = new_store(store_url, hands)
+    store = new_store(made_url, hands)
     assert rows(store, "SELECT COUNT(*) FROM qsched_triggers") == [(20,)]
     assert rows(store, "SELECT COUNT(*) FROM qsched_trigger_clocks") == [(20,)]
     assert rows(store, "SELECT COUNT(*) FROM qsched_jobs") == [(1,)]

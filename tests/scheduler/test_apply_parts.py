@@ -37,8 +37,8 @@ def hands() -> Hands:
 
 
 @pytest.fixture
-def store(store_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(store_url, hands)
+def store(made_url: str, hands: Hands) -> Iterator[Store]:
+    store = new_store(made_url, hands)
     yield store
     store.close()
 

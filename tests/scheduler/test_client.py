@@ -24,8 +24,8 @@ def report() -> None:
 
 
 @pytest.fixture
-def scheduler(store_url: str) -> Iterator[Scheduler]:
-    with Scheduler(store_url) as scheduler:
+def scheduler(made_url: str) -> Iterator[Scheduler]:
+    with Scheduler(made_url) as scheduler:
         yield scheduler
 
 

@@ -37,8 +37,8 @@ def hands() -> Hands:
 
 
 @pytest.fixture
-def store(store_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(store_url, hands)
+def store(made_url: str, hands: Hands) -> Iterator[Store]:
+    store = new_store(made_url, hands)
     apply(store, declared(trigger("a"), trigger("b"), trigger("g/c"), trigger("g/d")))
     yield store
     store.close()
@@ -203,9 +203,7 @@ def test_fire_carries_what_others_need_to_end_it(store: Store) -> None:
     assert rows(store, f"SELECT {columns} FROM qsched_firings") == [(1, 3, 5_000_000, f"job:{job}")]
 
 
-def test_a_request_key_makes_one_firing_also_when_it_comes_twice_at_once(
-    store: Store, store_url: str
-) -> None:
+def test_a_request_key_makes_one_firing_also_when_it_comes_twice_at_once(store: Store, made_url: str) -> None:
     assert fire(store, "a", request_key="r1") == fire(store, "a", request_key="r1")
     with pytest.raises(Conflict, match="request key 'r1'"):
         fire(store, "b", request_key="r1")

@@ -100,14 +100,14 @@ def others(store: Store, hands: Hands, chance: random.Random) -> None:
         pass
 
 
-def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None:
+def test_verbs_and_takers_at_once_decide_every_slot_once(made_url: str) -> None:
     hands, over = Hands(NOON), threading.Event()
-    first = new_store(store_url, hands)
+    first = new_store(made_url, hands)
     apply(first, FILES[0])
 
     def repeating(work: Callable[[Store, Hands, random.Random], None]) -> Callable[[], None]:
         def run() -> None:
-            store, chance = new_store(store_url, hands), random.Random(work.__name__)
+            store, chance = new_store(made_url, hands), random.Random(work.__name__)
             try:
                 for _ in range(15):
                     work(store, hands, chance)
@@ -118,7 +118,7 @@ def test_verbs_and_takers_at_once_decide_every_slot_once(store_url: str) -> None
         return run
 
     def takes() -> None:
-        store = new_store(store_url, hands)
+        store = new_store(made_url, hands)
         while not over.is_set():
             store.transaction("take", take)
         store.close()
@@ -159,15 +159,15 @@ def every_slot_is_decided_once(store: Store, trigger_id: int) -> None:
         before = last
 
 
-def test_two_namespaces_that_claim_one_key_at_once_leave_one_owner(store_url: str) -> None:
+def test_two_namespaces_that_claim_one_key_at_once_leave_one_owner(made_url: str) -> None:
     hands = Hands(NOON)
-    new_store(store_url, hands).close()
+    new_store(made_url, hands).close()
     outcomes: list[str] = []
     start = threading.Barrier(2)
 
     def claim(namespace: str) -> Callable[[], None]:
         def run() -> None:
-            store = new_store(store_url, hands)
+            store = new_store(made_url, hands)
             job = command(namespace)
             file = Declared((trigger("mine", job=namespace),), (job,), namespace)
             start.wait()
@@ -182,6 +182,6 @@ def test_two_namespaces_that_claim_one_key_at_once_leave_one_owner(store_url: st
 
     in_threads([claim("one"), claim("two")])
     assert sorted(outcomes) == ["Conflict", "applied"]
-    store = new_store(store_url, hands)
+    store = new_store(made_url, hands)
     assert len(rows(store, "SELECT id FROM qsched_triggers")) == 1
     store.close()

@@ -20,8 +20,8 @@ def hands() -> Hands:
 
 
 @pytest.fixture
-def store(store_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(store_url, hands)
+def store(made_url: str, hands: Hands) -> Iterator[Store]:
+    store = new_store(made_url, hands)
     apply(store, declared(trigger("a", "0 * * * *"), trigger("b"), trigger("c")))
     yield store
     store.close()

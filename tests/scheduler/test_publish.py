@@ -14,8 +14,8 @@ from support.declared import Declared, Hands, at, dump, new_store, rows, trigger
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[Store]:
-    store = new_store(store_url, Hands("2024-01-10 12:00"))
+def store(made_url: str) -> Iterator[Store]:
+    store = new_store(made_url, Hands("2024-01-10 12:00"))
     yield store
     store.close()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -198,8 +199,9 @@ def qsched_process(tmp_path: Path, sqlite_url: str) -> Command:
 
 
 @pytest.fixture
-def filled(sqlite_url: str) -> Iterator[Filled]:
+def filled(sqlite_url: str, made_sqlite: Path) -> Iterator[Filled]:
     """An empty store whose clock stands at NOW."""
+    shutil.copy(made_sqlite, sqlite_url.removeprefix("sqlite:///"))
     store = open_store(sqlite_url, create=True, now=lambda: NOW)
     yield Filled(sqlite_url, store)
     store.close()
