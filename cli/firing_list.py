@@ -21,9 +21,17 @@ STATES = ("due", "running", "succeeded", "failed", "lost", "cancelled", "skipped
 
 def detail(item: Item) -> str:
     """What there is to say of a firing: its decision, its error, or its note."""
-    error = item["error"]
-    said = [item["decision"], f"{error['type']}: {error['message']}" if error else None, item["note"]]
-    return " · ".join(text for text in said if text) or "-"
+    return " · ".join(text for text in (item["decision"], why(item)) if text) or "-"
+
+
+def why(item: Item) -> str:
+    """What went wrong and what follows from it; the error is left out where the note names it already."""
+    error, note = item["error"] or {}, str(item["note"] or "")
+    said = [str(text) for name in ("type", "message") if (text := error.get(name))]
+    head = said[-1].splitlines()[0][:200] if said else ""
+    if head and f": {head}" in note:
+        return note
+    return " · ".join(text for text in (": ".join(said), note) if text)
 
 
 def attempt_cell(item: Item) -> str:

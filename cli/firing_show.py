@@ -6,7 +6,7 @@ import click
 
 from .details import show_details
 from .exits import NOT_FOUND, CommandError
-from .firing_list import detail
+from .firing_list import detail, why
 from .render import show_document
 from .rows import seconds_cell, when_cell
 from .settings import Settings
@@ -19,7 +19,7 @@ _ATTEMPTS = [
     Column("STARTED", lambda item, view: when_cell(item["started_at"], view)),
     Column("TOOK", lambda item, _: seconds_cell(item["duration"]), right=True),
     Column("NODE", lambda item, _: item["node"] or "-"),
-    Column("DETAIL", lambda item, _: _why(item)),
+    Column("DETAIL", lambda item, _: why(item) or "-"),
 ]
 
 
@@ -65,9 +65,3 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         ),
         ("Detail", detail(item)),
     ]
-
-
-def _why(item: Item) -> str:
-    error = item["error"]
-    said = [f"{error['type']}: {error['message']}" if error else None, item["note"]]
-    return " · ".join(text for text in said if text) or "-"

@@ -255,3 +255,26 @@ def test_an_unknown_cluster_is_said(qsched: Command, filled: Filled) -> None:
     said = qsched("triggers", "list", "--cluster", "defualt")
     assert said.code == 5
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "note", "detail"),
+    [
+        ('{"type": "OSError", "message": "no route"}', "retries exhausted after 2: OSError: no route", None),
+        ('{"type": "JobCancelled", "message": "shutdown"}', "interrupted: shutdown; due again", None),
+        ('{"type": "OSError", "message": "no route\\nat all"}', "no retry policy: OSError: no route", None),
+        ('{"type": "Empty", "message": ""}', "no retry policy: Empty", None),
+        ('{"type": "OSError", "message": "no route"}', None, "OSError: no route"),
+        ('{"type": "OSError", "message": "no route"}', "retry 1 of 3", "OSError: no route · retry 1 of 3"),
+        (None, "wrote 6 bytes", None),
+    ],
+)
+def test_an_error_is_said_once(
+    qsched: Command, filled: Filled, error: str | None, note: str | None, detail: str | None
+) -> None:
+    filled.declare(SHOP)
+    number = filled.firing(
+        "nightly", state="failed", outcome="failed", error=error, note=note, started_at=NOW, finished_at=NOW
+    )
+    for command in (("firings", "list"), ("firings", "show", str(number))):
+        assert qsched(*command).out.splitlines()[-1].endswith(f"  {detail or note}")
