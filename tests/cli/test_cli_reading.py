@@ -1,6 +1,7 @@
 """Reading is harmless and always answers: bad rows, no code, no database, many rows, and what it costs (field bug B76)."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -116,24 +117,22 @@ def many(filled: Filled, count: int) -> None:
     filled.sql(copies("qsched_trigger_clocks", "id", "id + n", count - 1, number))
 
 
-def test_a_long_list_comes_whole_in_bounded_memory(
-    qsched_process: Command, filled: Filled, tmp_path: Path, long_form: bool
-) -> None:
+def test_a_long_list_comes_whole_in_bounded_memory(filled: Filled, tmp_path: Path, long_form: bool) -> None:
     count = 70_000 if long_form else 5_000
     many(filled, 1)
-    least = _peak(tmp_path, filled.url, "json")
+    _, least = _watched(tmp_path, filled.url, "json")
     filled.sql("DELETE FROM qsched_triggers")
     many(filled, count)
-    names = qsched_process("triggers", "list", "-o", "name").out.splitlines()
-    assert len(names) == len(set(names)) == count
-    assert len(qsched_process("triggers", "list", "-o", "json").items) == count
-    assert len(qsched_process("triggers", "list").out.splitlines()) == count + 1
-    for form in ("json", "table", "name"):
-        assert _peak(tmp_path, filled.url, form) < least + 12_000
+    listed = {form: _watched(tmp_path, filled.url, form) for form in ("json", "table", "name")}
+    assert len(json.loads(listed["json"][0])["items"]) == count
+    assert len(listed["table"][0].splitlines()) == count + 1
+    assert len(set(listed["name"][0].splitlines())) == count
+    for _, peak in listed.values():
+        assert peak < least + 12_000
 
 
-def _peak(folder: Path, url: str, form: str) -> int:
-    """The most memory, in KiB, that listing takes. (ru_maxrss would count what its parent held before exec.)"""
+def _watched(folder: Path, url: str, form: str) -> tuple[str, int]:
+    """What a list says, and the most memory, in KiB, that it took. (ru_maxrss would count what its parent held.)"""
     watched = (
         "import atexit, re, sys;"
         "atexit.register(lambda: sys.stderr.write(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]));"
@@ -142,12 +141,11 @@ def _peak(folder: Path, url: str, form: str) -> int:
         [sys.executable, "-c", watched + START, "triggers", "list", "-o", form],
         cwd=folder,
         env=clean_environment(QSCHED_STORE=url),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=True,
     )
-    return int(ran.stderr)
+    return ran.stdout, int(ran.stderr)
 
 
 def test_a_list_costs_at_most_half_more_than_importing_what_it_stands_on(

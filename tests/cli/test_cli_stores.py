@@ -20,10 +20,10 @@ triggers:
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[Filled]:
+def store(made_url: str) -> Iterator[Filled]:
     """A store on each database in turn, with a misfired trigger, a firing with two attempts, and a node."""
-    opened = open_store(store_url, create=True, now=lambda: NOW)
-    filled = Filled(store_url, opened)
+    opened = open_store(made_url, create=True, now=lambda: NOW)
+    filled = Filled(made_url, opened)
     filled.declare(FILE)
     slot = NOW - 5 * SECOND
     told = {"misfire_cause": "overlap", "misfire_policy": "skip", "misfire_decision": "skipped 9"}

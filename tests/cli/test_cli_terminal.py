@@ -146,7 +146,7 @@ LAST MISFIRE              LATE   DECISION           REASON
 a-trigger-with-a-rather-long-name  ● waiting  0 2 * * 0  Sun 22 Dec 2019 02:00:00  -         -                   0  \
 -                              -  -                  -
 late                               ● waiting  every 10s  Thu 19 Dec 2019 03:00:10  … ago     ✔ succeeded         9  \
-Thu 19 Dec 2019 02:59:55  1m25s  ran the last of 9  -
+Thu 19 Dec 2019 02:58:35  1m25s  ran the last of 9  -
 """
 
 

@@ -48,8 +48,16 @@ def test_relative_times_look_both_ways() -> None:
 
 
 def test_a_naive_instant_is_refused_with_what_to_add() -> None:
-    with pytest.raises(click.BadParameter, match="has no zone: add Z"):
+    with pytest.raises(click.BadParameter, match="has no zone: write 2026-12-23T10:00:00Z for UTC"):
         InstantType().convert("2026-12-23T10:00:00", None, None)
+
+
+def test_what_a_date_alone_is_told_to_become_can_be_read() -> None:
+    with pytest.raises(click.BadParameter) as told:
+        SinceType().convert("2019-12-19", None, None)
+    words = str(told.value).split()
+    assert InstantType().convert(words[words.index("write") + 1], None, None) == NOW
+    assert InstantType().convert(words[-1], None, None) == NOW - HOUR
 
 
 @pytest.mark.parametrize(

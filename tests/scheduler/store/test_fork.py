@@ -152,4 +152,5 @@ join([fork(other) for _ in range(3)])
 print(session() == mine)
 store.close()
 """
-    assert _said(program, str(request.getfixturevalue(f"{scheme}_url")), text) == ["[0, 0, 0]", "True"]
+    url = request.getfixturevalue(f"made_{scheme}").url
+    assert _said(program, url, text) == ["[0, 0, 0]", "True"]

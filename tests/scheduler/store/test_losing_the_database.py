@@ -30,9 +30,10 @@ CANCEL = {POSTGRESQL: "SELECT pg_cancel_backend({})", MARIADB: "KILL QUERY {}"}
 @pytest.fixture(params=["postgresql", "mariadb"])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Store, Store]]:
     """A store, and another on the same database that can do something to its sessions."""
-    url = request.getfixturevalue(f"{request.param}_url")
+    made = request.getfixturevalue(f"made_{request.param}")
+    made.empty()
     with ExitStack() as stack:
-        stores = [open_store(url, create=True) for _ in range(2)]
+        stores = [open_store(made.url, create=True) for _ in range(2)]
         for store in stores:
             stack.callback(store.close)
         yield stores[0], stores[1]

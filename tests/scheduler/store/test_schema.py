@@ -240,7 +240,7 @@ for url in sys.argv[1:]:
 def test_eight_that_start_at_once_make_one_schema(
     scheme: str, request: pytest.FixtureRequest, tmp_path: Path, program: Program, long_form: bool
 ) -> None:
-    times = 20 if long_form else 2
+    times = 20 if long_form else 1
     if scheme == "sqlite":
         urls = [f"sqlite:///{tmp_path}/{number}.db" for number in range(times)]
     else:
