@@ -11,7 +11,7 @@ from ..triggers.errors import CronError
 from ..triggers.instant import rfc3339
 from .render import answer, say, show_document
 from .settings import Settings
-from .times import WEEKDAYS, InstantType, relative, when
+from .times import WEEKDAYS, InstantType, abbreviation, relative, when
 from .tree import command
 
 if TYPE_CHECKING:
@@ -75,13 +75,6 @@ def _line(schedule: Cron, slot: int, zone: tzinfo, now: int) -> str:
     note = schedule.notes(slot)
     words = f"{when(slot, zone, now)} {abbreviation(slot, zone)}  {relative(slot, now)}"
     return f"{words}  ({note})" if note else words
-
-
-def abbreviation(slot: int, zone: tzinfo) -> str:
-    """`UTC`, `CEST`, `+03`: which offset a wall time is in."""
-    from ..triggers.instant import from_instant
-
-    return from_instant(slot).astimezone(zone).strftime("%Z")
 
 
 def _item(schedule: Cron, zone: tzinfo, slots: list[int], others: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Settings:
             return
         if not sys.stdin or not sys.stdin.isatty():
             raise CommandError(
-                f"nobody is here to answer: {question}", code=REFUSED, hint="add -y to say yes"
+                f"nobody is here to answer “{question}”", code=REFUSED, hint="add -y to say yes"
             )
         if not click.confirm(question, err=True):
             raise CommandError("nothing was done", code=REFUSED)

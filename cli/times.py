@@ -29,6 +29,11 @@ def when(instant: int | None, zone: tzinfo, now: int) -> str:
     return f"{day} {moment:%H:%M:%S}"
 
 
+def abbreviation(instant: int, zone: tzinfo) -> str:
+    """`UTC`, `CEST`, `+03`: which offset a wall time is in."""
+    return from_instant(instant).astimezone(zone).strftime("%Z")
+
+
 def span(duration: int | None) -> str:
     """A duration in at most two units: `0.3s`, `41s`, `3m02s`, `1h53m`, `4d 3h`; `-` for none."""
     if duration is None:
@@ -68,7 +73,10 @@ class InstantType(IntType):
         except ValueError:
             self.fail(f"{text!r} is not an instant: write it as 2026-12-23T10:00:00Z", param, ctx)
         if moment.tzinfo is None:
-            self.fail(f"{text!r} has no zone: add Z for UTC, or an offset as in {text}+01:00", param, ctx)
+            full = text if len(text) > len("2026-12-23") else f"{text}T00:00:00"
+            self.fail(
+                f"{text!r} has no zone: write {full}Z for UTC, or an offset as in {full}+01:00", param, ctx
+            )
         return to_instant(moment)
 
 

@@ -34,9 +34,11 @@ def pause(
     from ..scheduler.store.reports import database_now
 
     store = settings.writing()
-    end = None
-    if until is not None:
-        end = until[1] + (database_now(store) if until[0] == "duration" else 0)
+    now = database_now(store)
+    end = None if until is None else until[1] + (now if until[0] == "duration" else 0)
+    if end is not None and end <= now:
+        said = f"--until {when(end, settings.zone(), now)} has passed"
+        raise CommandError(said, code=USAGE, hint="give a later instant, or a duration such as 2h")
     pause_triggers(store, triggers, reason=reason, who=whoami(), until=end)
     _done(settings, "paused", triggers)
 

@@ -15,17 +15,18 @@ def shown_state(item: Item) -> str:
     return "paused" if item["paused"] and item["state"] == "waiting" else str(item["state"])
 
 
-def reason(item: Item) -> str:
-    """Why a trigger does not fire: its error, or who paused it and why."""
+def reason(item: Item, view: View) -> str:
+    """Why a trigger does not fire: its error, or who paused it, until when and why."""
     if item["error"]:
         return str(item["error"])
     pause = item["paused"]
     if not pause:
         return "-"
-    words = [f"group paused by {pause['by']}" if pause["scope"] == "group" else f"paused by {pause['by']}"]
-    if pause["reason"]:
-        words.append(str(pause["reason"]))
-    return ": ".join(words)
+    whole = "group paused" if pause["scope"] == "group" else "paused"
+    words = f"{whole} by {pause['by']}" if pause["by"] else whole
+    if pause["until"]:
+        words += f" until {when_cell(pause['until'], view)}"
+    return f"{words}: {pause['reason']}" if pause["reason"] else words
 
 
 def _misfire(key: str) -> Column:
@@ -37,8 +38,9 @@ def _misfire(key: str) -> Column:
 
 
 def _last_misfire(item: Item, view: View) -> str:
+    """Its first slot, as in `misfires list`: what LATE is counted from."""
     misfire = item["last_misfire"]
-    return when_cell(misfire and misfire["scheduled_at"], view)
+    return when_cell(misfire and misfire["first_scheduled_at"], view)
 
 
 COLUMNS = [
@@ -61,7 +63,7 @@ COLUMNS = [
     _misfire("policy"),
     _misfire("decision"),
     Column("OWNER", lambda item, _: item["namespace"], wide=True),
-    Column("REASON", lambda item, _: reason(item), drop=1),
+    Column("REASON", reason, drop=1),
 ]
 
 TRIGGERS = Listing("TriggerList", COLUMNS)

@@ -14,7 +14,7 @@ from .render import answer, say, show_document
 from .rows import seconds_cell, when_cell
 from .settings import Settings
 from .table import Item, Table, View, state_cell
-from .times import InstantType, relative, when
+from .times import InstantType, abbreviation, relative, when
 from .tree import command
 from .trigger_list import reason, shown_state
 
@@ -80,10 +80,11 @@ def next_fires(settings: Settings, trigger: str, count: int, start: int | None) 
         return
     if not slots:
         say(f"{trigger} will not fire again" if item["state"] == "done" else f"{trigger} will not fire then")
-    if (why := reason(item)) != "-":
+    if (why := reason(item, View(zone, now))) != "-":
         say(f"{trigger} is {shown_state(item)}: {why}")
     for slot, note in zip(slots, notes, strict=True):
-        words = f"{when(slot, zone, now)}  {relative(slot, now)}" + (f"  ({note})" if note else "")
+        at = f"{when(slot, zone, now)} {abbreviation(slot, zone)}"
+        words = f"{at}  {relative(slot, now)}" + (f"  ({note})" if note else "")
         answer(rfc3339(slot) if settings.output == "name" else words)
 
 
@@ -98,7 +99,7 @@ def found(store: Store, key: str) -> Item:
         raise CommandError(
             f"trigger {key!r} is retired",
             code=NOT_FOUND,
-            hint="`qsched firings list --trigger` shows its history",
+            hint=f"`qsched firings list --trigger {key}` shows its history",
         )
     return item
 
@@ -157,12 +158,12 @@ def _plans(item: Item, now: int) -> dict[str, Any]:
 def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
     misfire = item["last_misfire"]
     told = misfire and (
-        f"{when_cell(misfire['scheduled_at'], view)}, {seconds_cell(misfire['late'])} late,"
+        f"{when_cell(misfire['first_scheduled_at'], view)}, {seconds_cell(misfire['late'])} late,"
         f" cause {misfire['cause'] or 'unknown'}: {misfire['decision']}"
     )
     return [
         ("Trigger", f"{item['name']}  {state_cell(shown_state(item))}"),
-        ("Reason", reason(item)),
+        ("Reason", reason(item, view)),
         ("Job", item["job"]),
         ("Owner", f"namespace {item['namespace']}"),
         ("Schedule", item["schedule"]),

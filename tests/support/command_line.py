@@ -200,8 +200,10 @@ def qsched_process(tmp_path: Path, sqlite_url: str) -> Command:
 
 @pytest.fixture
 def filled(sqlite_url: str, made_sqlite: Path) -> Iterator[Filled]:
-    """An empty store whose clock stands at NOW."""
-    shutil.copy(made_sqlite, sqlite_url.removeprefix("sqlite:///"))
+    """A store, empty if no command made it, whose clock stands at NOW."""
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    if not path.exists():  # what a command made before is kept
+        shutil.copy(made_sqlite, path)
     store = open_store(sqlite_url, create=True, now=lambda: NOW)
     yield Filled(sqlite_url, store)
     store.close()
