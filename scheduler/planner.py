@@ -26,8 +26,8 @@ _ROUNDING = 0.00025
 _PATIENT = 8
 _LARGE = 50
 _UNLOOKED = 4
-_MOST = 200
-"""Rows a take locks of a kind."""
+BATCH = 200
+"""Rows a take locks of a kind, at most: larger ones gain little and hold their locks longer."""
 
 log = logging.getLogger("qsched.planner")
 
@@ -119,7 +119,7 @@ class Planner:
         share = -(
             -due // max(1, self._who.live_nodes)
         )  # ⌈due / live nodes⌉: no node takes what others can start
-        limit = max(1, min(free, share, _MOST))
+        limit = max(1, min(free, share, BATCH))
         wanted = self._wanted(limit)
         on_time, rest = None, wanted
         if due > limit:
@@ -147,7 +147,7 @@ class Planner:
 
     def _take_startless(self) -> Taken | None:
         self._startless_at = self._clock.monotonic() + _BUSY_POLL
-        wanted = self._wanted(_MOST)
+        wanted = self._wanted(BATCH)
         return self._run(Order(clocks=wanted, firings=wanted, capacity=0, take_no=0, startless=True))
 
     def _run(self, order: Order) -> Taken | None:
