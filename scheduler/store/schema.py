@@ -12,6 +12,7 @@ from . import sqlite_file
 from .cluster_rows import cluster_names, find_cluster, make_cluster
 from .database import Store
 from .dialects import MARIADB, POSTGRESQL, SQLITE, parse_store_url
+from .durability import warn_of_lost_commits
 from .tx import Tx
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def _bring_up(store: Store, *, create: bool) -> None:
     if store.cluster_id is None:
         work = make_cluster if create else _no_cluster
         store.cluster_id = _either(store, create)("find the cluster", lambda tx: work(tx, store.cluster_name))
+    if not store.read_only:
+        warn_of_lost_commits(store)
 
 
 def _either(store: Store, create: bool) -> Callable[[str, Callable[[Tx], int]], int]:
