@@ -11,6 +11,8 @@ Item = Mapping[str, Any]
 _LOOK_AHEAD: Final = 1000
 """Widths come from the first rows, so that a long list is written as it is read; wider cells stick out."""
 _NARROWEST: Final = 10
+_READABLE: Final = 24
+"""Of a wider cell so much is worth a place; what a terminal leaves over makes it wider."""
 _GAP: Final = "  "
 
 
@@ -32,7 +34,7 @@ class Column:
     """Shown with `-o wide` only."""
     right: bool = False
     drop: int = 0
-    """The greater, the sooner it is left out; 0 = never."""
+    """The greater, the sooner it gives way; 0 = never. One that says nothing in any row gives way to all others."""
     paint: bool = False
     """Its cells are coloured by the state they begin with."""
 
@@ -54,28 +56,37 @@ class Table:
         widths = [
             max(len(column.title), *(len(row[n]) for row in first)) for n, column in enumerate(self.columns)
         ]
-        shown = self._fitting(widths)
+        shown = self._fitting(widths, {n for n in range(len(widths)) if all(row[n] == "-" for row in first)})
         yield self._line([column.title for column in self.columns], widths, shown, head=True)
         for row in first:
             yield self._line(row, widths, shown)
         for row in rows:
             yield self._line(row, widths, shown)
 
-    def _fitting(self, widths: list[int]) -> list[int]:
-        """Which columns are shown; the widest are narrowed (in `widths`) where leaving out is not enough."""
-        shown = list(range(len(widths)))
+    def _fitting(self, widths: list[int], silent: set[int]) -> list[int]:
+        """Which columns are shown, the most important first; those too wide are narrowed (in `widths`)."""
         if self.width is None:
-            return shown
-        for n in sorted(shown, key=lambda n: -self.columns[n].drop):
-            if _total(widths, shown) <= self.width or not self.columns[n].drop:
-                break
-            shown.remove(n)
+            return list(range(len(widths)))
+        wanted = [
+            min(width, max(_READABLE, len(column.title))) if column.drop else width
+            for width, column in zip(widths, self.columns, strict=True)
+        ]
+        shown: list[int] = []
+        for n in sorted(range(len(widths)), key=lambda n: self._rank(n, silent)):
+            if not self.columns[n].drop or _total(wanted, [*shown, n]) <= self.width:
+                shown.append(n)
+        shown.sort()
         while (over := _total(widths, shown) - self.width) > 0:
-            widest = max(shown, key=lambda n: widths[n])
-            if widths[widest] <= _NARROWEST:
+            n = max(shown, key=lambda n: (widths[n] > wanted[n], widths[n]))
+            least = wanted[n] if widths[n] > wanted[n] else _NARROWEST
+            if widths[n] <= least:
                 break
-            widths[widest] = max(_NARROWEST, widths[widest] - over)
+            widths[n] = max(least, widths[n] - over)
         return shown
+
+    def _rank(self, n: int, silent: set[int]) -> tuple[bool, int]:
+        drop = self.columns[n].drop
+        return drop > 0 and n in silent, drop
 
     def _line(self, row: list[str], widths: list[int], shown: list[int], *, head: bool = False) -> str:
         cells = []

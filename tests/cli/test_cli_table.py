@@ -41,6 +41,24 @@ def test_the_column_with_the_greatest_drop_goes_first() -> None:
     assert head.split() == ["NAME", "WHY"]
 
 
+def test_a_long_text_is_cut_before_another_column_is_left_out_for_it() -> None:
+    rows = [{**ROWS[0], "why": "because " * 30}]
+    head, line = Table(COLUMNS, width=40).lines(rows, VIEW)
+    assert head.split() == ["NAME", "N", "WHY"]
+    assert len(line) == 40
+    assert line.endswith("…")
+
+
+def test_a_column_that_says_nothing_leaves_its_place_to_one_that_does() -> None:
+    head = next(iter(Table(COLUMNS, width=48).lines([{**row, "why": "-"} for row in ROWS], VIEW)))
+    assert head.split() == ["NAME", "N"]
+
+
+def test_a_column_that_says_nothing_stays_where_there_is_room() -> None:
+    head = next(iter(Table(COLUMNS, width=80).lines([{**row, "why": "-"} for row in ROWS], VIEW)))
+    assert head.split() == ["NAME", "N", "WHY"]
+
+
 def test_a_name_that_is_cut_shows_that_it_is() -> None:
     lines = list(Table(COLUMNS, width=20).lines(ROWS, VIEW))
     assert lines[2] == "x" * 19 + "…"
