@@ -7,10 +7,10 @@ import click
 from .details import show_details
 from .exits import NOT_FOUND, CommandError
 from .firing_list import detail, why
-from .render import show_document
+from .render import fitting, show_document
 from .rows import seconds_cell, when_cell
 from .settings import Settings
-from .table import Column, Item, Table, View, state_cell
+from .table import Column, Item, View, printable, state_cell
 from .tree import command
 
 _ATTEMPTS = [
@@ -40,7 +40,15 @@ def show_firing(settings: Settings, firing: int) -> None:
         show_document(settings.output, "FiringList", [item])
         return
     view = View(zone, database_now(store))
-    show_details(_facts(item, view), Table(_ATTEMPTS).lines(item["attempts"], view))
+    attempts = fitting(_ATTEMPTS, wide=settings.output == "wide").lines(item["attempts"], view)
+    show_details(_facts(item, view), attempts, _traceback(item))
+
+
+def _traceback(item: Item) -> list[str]:
+    """What the newest attempt that raised left behind: its message is whole there."""
+    errors = [attempt["error"] for attempt in item["attempts"] if attempt["error"]]
+    text = errors[-1]["traceback"] if errors else None
+    return [printable(line) for line in str(text or "").splitlines()]
 
 
 def _facts(item: Item, view: View) -> list[tuple[str, Any]]:

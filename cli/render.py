@@ -48,13 +48,18 @@ def _show_table(settings: Settings, listing: Listing, items: Iterable[Item], now
     if not first:
         say(f"no {_plural(listing.kind)}")
         return
+    table = fitting(listing.columns, wide=wide)
+    _write(f"{line}\n" for line in table.lines(chain(first, lines), View(zone, now())))
+
+
+def fitting(columns: Sequence[Column], *, wide: bool = False) -> Table:
+    """A table that fits the terminal, if one is looking and `wide` did not ask for all of it."""
     terminal = sys.stdout.isatty()
-    table = Table(
-        [column for column in listing.columns if wide or not column.wide],
+    return Table(
+        [column for column in columns if wide or not column.wide],
         width=shutil.get_terminal_size().columns if terminal and not wide else None,
         colour=terminal and colourful(),
     )
-    _write(f"{line}\n" for line in table.lines(chain(first, lines), View(zone, now())))
 
 
 def colourful() -> bool:

@@ -10,10 +10,10 @@ from ..triggers.instant import rfc3339
 from .details import show_details
 from .exits import FAILED, NOT_FOUND, CommandError
 from .firing_list import FIRING_COLUMNS, unknown_trigger
-from .render import answer, say, show_document
+from .render import answer, fitting, say, show_document
 from .rows import seconds_cell, when_cell
 from .settings import Settings
-from .table import Item, Table, View, state_cell
+from .table import Item, View, state_cell
 from .times import InstantType, abbreviation, relative, when
 from .tree import command
 from .trigger_list import reason, shown_state
@@ -46,7 +46,9 @@ def show_trigger(settings: Settings, trigger: str) -> None:
         show_document(settings.output, "TriggerList", [item])
         return
     view = View(zone, now)
-    show_details(_facts(item, view), Table(FIRING_COLUMNS).lines(last, view))
+    columns = [column for column in FIRING_COLUMNS if column.title != "TRIGGER"]
+    table = fitting(columns, wide=settings.output == "wide")
+    show_details(_facts(item, view), table.lines(last, view))
 
 
 @command("next")
@@ -148,11 +150,23 @@ def _plans(item: Item, now: int) -> dict[str, Any]:
         slots = _slots(item, schedule, None, count, now)
         return {
             "words": schedule.words(),
-            "misfire_rule": str(definition.misfire),
+            "misfire_rule": _rule(definition),
             "next": [rfc3339(s) for s in slots],
         }
     except CommandError as error:
         return {"words": None, "misfire_rule": None, "next": [], "error": item["error"] or str(error)}
+
+
+def _rule(definition: TriggerDefinition) -> str:
+    """The misfire policy with what it is by default: `fire_once, threshold 1m`."""
+    from ..triggers.duration import format_duration
+    from ..triggers.misfire import FIRE_ALL
+
+    rule = definition.misfire
+    words = f"{rule.policy}, threshold {format_duration(rule.threshold)}"
+    if rule.policy == FIRE_ALL:
+        words += f", window {format_duration(rule.window)}, limit {rule.limit}"
+    return words
 
 
 def _facts(item: Item, view: View) -> list[tuple[str, Any]]:

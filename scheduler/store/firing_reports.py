@@ -152,7 +152,7 @@ def _attempt_item(row: Any) -> Item:
         "finished_at": instant(finished_at),
         "duration": None if started_at is None or finished_at is None else seconds(finished_at - started_at),
         "outcome": row[6],
-        "error": error_item(row[7]),
+        "error": error_item(row[7], traceback=True),
         "note": row[8],
         "next_run_at": instant(row[9]),
     }

@@ -32,11 +32,10 @@ def readable(text: str | None) -> Item | None:
     return value if isinstance(value, dict) else None
 
 
-def error_item(text: str | None) -> Item | None:
-    """What a firing failed with; a text that cannot be read is shown as it is."""
+def error_item(text: str | None, *, traceback: bool = False) -> Item | None:
+    """What a firing failed with, `traceback` and all if asked for; a text that cannot be read is shown as it is."""
     if text is None:
         return None
-    error = readable(text)
-    if error is None:
-        return {"type": None, "message": text}
-    return {"type": error.get("type"), "message": error.get("message")}
+    error = readable(text) or {"message": text}
+    names = ("type", "message", "traceback") if traceback else ("type", "message")
+    return {name: error.get(name) for name in names}

@@ -1,5 +1,6 @@
 """What the lists say: every field of the JSON contract, misfires at a glance, bad rows shown as such, nothing changed."""
 
+import json
 from typing import Any
 
 import pytest
@@ -110,6 +111,7 @@ def test_a_firing_shows_the_attempts_that_went_before(qsched: Command, filled: F
     first, second = shown["attempts"]
     assert (first["attempt"], first["outcome"], first["duration"]) == (0, "failed", 1.0)
     assert (second["attempt"], second["outcome"], second["finished_at"]) == (1, None, None)
+    assert first["error"] == {"type": "OSError", "message": "x", "traceback": None}
     table = qsched("firings", "show", str(number)).out
     assert "OSError: x · retry 1 of 3" in table
     assert "▶ running" in table
@@ -278,3 +280,15 @@ def test_an_error_is_said_once(
     )
     for command in (("firings", "list"), ("firings", "show", str(number))):
         assert qsched(*command).out.splitlines()[-1].endswith(f"  {detail or note}")
+
+
+def test_a_failed_firing_shows_where_its_code_raised(qsched: Command, filled: Filled) -> None:
+    filled.declare(SHOP)
+    trace = 'Traceback (most recent call last):\n  File "shop.py", line 7, in pay\nOSError: no \x1b[31mroute'
+    error = json.dumps({"type": "OSError", "message": "no route", "traceback": trace})
+    ended: dict[str, Any] = {"state": "failed", "outcome": "failed", "started_at": NOW, "finished_at": NOW}
+    number = filled.firing("nightly", error=error, **ended)
+    assert "\n\n" + trace.replace("\x1b", " ") in qsched("firings", "show", str(number)).out
+    (shown,) = qsched("firings", "show", str(number), "-o", "json").items
+    assert shown["attempts"][0]["error"]["traceback"] == trace
+    assert "traceback" not in shown["error"], "once is enough"

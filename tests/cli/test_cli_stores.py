@@ -71,7 +71,10 @@ def test_the_lists_and_details(qsched: Command, store: Filled) -> None:
     assert misfire["misfire"] == {"cause": "overlap", "policy": "skip", "decision": "skipped 9"}
     (shown,) = items("firings", "show", str(rows[0]["id"]))
     assert isinstance(shown["attempts"], list)
-    assert [attempt["error"] for attempt in shown["attempts"]] == [{"type": None, "message": "{"}, None]
+    assert [attempt["error"] for attempt in shown["attempts"]] == [
+        {"type": None, "message": "{", "traceback": None},
+        None,
+    ]
     (job,) = items("jobs", "list")
     assert (job["triggers"], job["running"]) == (3, 1)
     (node,) = items("nodes", "list")

@@ -168,3 +168,16 @@ ran the last of 9  ✔ succeeded
 
 def test_the_misfires_as_they_are_printed(qsched: Command, misfired: Filled) -> None:
     assert qsched("misfires", "list").out == MISFIRES
+
+
+def test_a_trigger_shown_on_a_narrow_terminal_keeps_to_its_width(
+    qsched: Command, filled: Filled, tmp_path: Path
+) -> None:
+    note = "retries exhausted after 2: " + "x" * 200
+    filled.declare(FILE)
+    filled.firing("late", state="failed", outcome="failed", note=note, started_at=1, finished_at=2)
+    _, seen = on_terminal(tmp_path, filled.url, "triggers", "show", "late", width=100, NO_COLOR="1")
+    table = seen.partition("\n\n")[2].splitlines()
+    assert max(map(len, table)) <= 100
+    assert "DETAIL" in table[0]
+    assert qsched("triggers", "show", "late").out.splitlines()[-1].endswith(note)

@@ -184,3 +184,13 @@ def test_show_tells_a_schedule_in_words(qsched: Command) -> None:
     (item,) = qsched("triggers", "show", "b", "-o", "json").items
     assert item["definition"]["schedule"] == {"cron": "30 2 * * *"}
     assert len(item["next"]) == 5
+    assert item["misfire_rule"] == "fire_once, threshold 1m"
+
+
+def test_show_names_a_policy_with_its_defaults(qsched: Command, tmp_path: Path) -> None:
+    rule = "{policy: fire_all, threshold: 90s}"
+    (tmp_path / "qsched.yaml").write_text(FILE.replace("3650d", f"3650d, misfire: {rule}"))
+    assert qsched("apply").code == 0
+    assert (
+        "Policy    fire_all, threshold 1m30s, window 1d, limit 100\n" in qsched("triggers", "show", "a").out
+    )
