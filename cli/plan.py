@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 
 from ..triggers.instant import rfc3339
 from .declarations import known_jobs, reading_options, takes_declarations
-from .declared import read_files
+from .declared import counted, read_files
 from .exits import CHANGES, OK
 from .render import answer, say, show_document
 from .settings import Settings
@@ -53,7 +54,8 @@ def plan(
         show_document(settings.output, "Plan", [_document(made)])
     elif settings.output == "name":
         for item in made.items:
-            answer(item.key)
+            if item.what == "trigger":
+                answer(item.key)
     else:
         for line in _lines(made, settings, SystemClock().wall()):
             answer(line)
@@ -82,11 +84,17 @@ def _lines(made: Plan, settings: Settings, now: int) -> Iterator[str]:
         yield f"! {key}: {how}"
     for key in made.kept:
         yield f"= {key} left the files and is kept"
-    counts = {sign: sum(_SIGNS.get(item.action) == sign for item in made.items) for sign in "+~-"}
-    words = (
-        f"{counts['+']} to add, {counts['~']} to change, {counts['-']} to retire, {made.unchanged} unchanged"
-    )
-    yield f"{made.namespace}: {words} · {made.consequence}"
+    yield f"{made.namespace}: {_counts(made)} · {made.consequence}"
+
+
+def _counts(made: Plan) -> str:
+    """Of triggers, as apply counts them; jobs and defaults are named beside them where they change."""
+    signs = Counter(_SIGNS.get(item.action) for item in made.items if item.what == "trigger")
+    words = f"{signs['+']} to add, {signs['~']} to change, {signs['-']} to retire, {made.unchanged} unchanged"
+    jobs = sum(item.what == "job" for item in made.items)
+    beside = [counted(jobs, "job")] if jobs else []
+    beside += ["the defaults"] if any(item.what == "cluster" for item in made.items) else []
+    return f"{words} (and {', '.join(beside)})" if beside else words
 
 
 def _next(item: PlanItem, settings: Settings, now: int) -> str:

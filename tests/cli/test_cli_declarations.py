@@ -115,6 +115,19 @@ def test_plan_names_the_fields_that_change(qsched: Command, file: Path) -> None:
     }
 
 
+def test_plan_counts_triggers_as_apply_does_and_names_what_else_changes(qsched: Command, file: Path) -> None:
+    first = qsched("plan").out.splitlines()
+    assert first[-1].startswith("shop: 2 to add, 0 to change, 0 to retire, 0 unchanged (and 1 job) · ")
+    assert "2 added, 0 unchanged" in qsched("apply").out
+    file.write_text("defaults: {timeout: 5m}\ncluster: {retry: nightly}\n" + FILE.replace("15 2", "30 1"))
+    planned = qsched("plan").out.splitlines()[-1]
+    assert planned.startswith(
+        "shop: 0 to add, 1 to change, 0 to retire, 1 unchanged (and 1 job, the defaults) · "
+    )
+    assert qsched("plan", "-o", "name").out == "nightly\n"
+    assert "1 changed, 1 unchanged" in qsched("apply").out
+
+
 def test_what_another_namespace_owns_is_a_conflict(qsched: Command, file: Path) -> None:
     qsched("apply")
     file.write_text(FILE.replace("namespace: shop", "namespace: bank"))
