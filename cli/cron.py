@@ -9,6 +9,7 @@ import click
 
 from ..triggers.errors import CronError
 from ..triggers.instant import rfc3339
+from .exits import USAGE, CommandError
 from .render import answer, say, show_document
 from .settings import Settings
 from .times import WEEKDAYS, InstantType, abbreviation, relative, when
@@ -33,10 +34,8 @@ def cron(settings: Settings, /, expr: str, **asked: Any) -> None:
 
     Five fields are Unix cron (or @daily and its like); --quartz reads Quartz's six or seven.
     """
-    from ..triggers.cron import Cron
-
     zone = settings.zone()
-    schedule = Cron(expr, "quartz" if asked["quartz"] else "unix", settings.tz, key=asked["key"])
+    schedule = _read(expr, settings.tz, **asked)
     now = _now()
     start = now if asked["start"] is None else asked["start"]
     slots = _slots(schedule, start, asked["count"])
@@ -52,6 +51,17 @@ def cron(settings: Settings, /, expr: str, **asked: Any) -> None:
         answer(_line(schedule, slot, zone, now) if settings.output != "name" else rfc3339(slot))
     for line in _differences(slots, others, zone, now):
         answer(line)
+
+
+def _read(expr: str, zone: str, *, quartz: bool, key: str | None, **_asked: object) -> Cron:
+    from ..triggers.cron import Cron
+
+    try:
+        return Cron(expr, "quartz" if quartz else "unix", zone, key=key)
+    except CronError as error:
+        if key is None and "needs a key" in str(error):
+            raise CommandError(str(error), code=USAGE, hint="on a command line, --key NAME") from error
+        raise
 
 
 def _now() -> int:

@@ -117,6 +117,7 @@ BAD = [
     (("check", "--app", "raises_at_import"), 1, "boom"),
     (("cron", "61 * * * *"), 2, "61"),
     (("cron", "0 0 2 ? * 0", "--quartz"), 2, "day-of-week"),
+    (("cron", "H 2 * * *"), 2, "on a command line, --key NAME"),
     (("cron", "* * * * *", "-n", "0"), 2, "-n"),
     (("cron", "* * * * *", "--from", "2026-01-01T00:00:00"), 2, "has no zone"),
     (("triggers", "next", "x", "-n", "0"), 2, "-n"),
