@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from ...triggers.misfire import FIRE_ALL, SKIP, MisfireRule
+from ..firing import serial_key
 from .node_rows import covered
+from .take_rows import make_permits
 from .tx import Tx
 
 
@@ -44,14 +46,18 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule) -> Judged | N
         return None
     cause = "no_capacity" if covered(tx, rows[0][1]) else "node_down"
     ids = [row[0] for row in rows]
+    serial = None
+    if rule.policy == FIRE_ALL:  # as when it was decided late: at most one of them running at a time
+        serial = serial_key(trigger_id)
+        make_permits(tx, {serial})
     decision, running = _decided(rule.policy, ids, later_due=clock[0] is not None and clock[0] <= now)
     for firing_id in ids:
         kept = firing_id in running
         tx.run(
             "UPDATE qsched_firings SET reason = 'misfire', misfire_cause = ?, misfire_policy = ?, misfire_decision = ?,"
-            " state = ?, finished_at = ? WHERE id = ? AND state = 'due'",
+            " state = ?, finished_at = ?, permit_key = COALESCE(permit_key, ?) WHERE id = ? AND state = 'due'",
             *(cause, rule.policy, decision),
-            *("due" if kept else "skipped", None if kept else now, firing_id),
+            *("due" if kept else "skipped", None if kept else now, serial, firing_id),
         )
     tx.run(
         "UPDATE qsched_trigger_clocks SET misfires = ?, last_misfire_at = ?, version = version + 1 WHERE id = ?",

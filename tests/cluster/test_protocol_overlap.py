@@ -208,3 +208,25 @@ def test_fire_all_of_an_overlapping_job_runs_its_backlog_one_at_a_time_across_no
         (one if found[0] in one.taken else two).finish(found[0])
     assert ran == [START + 10 * SECOND * number for number in range(1, 10)]
     assert one.turn() == two.turn() == []
+
+
+def test_slots_that_were_given_back_and_found_late_run_one_at_a_time_too(world: World) -> None:
+    """fire_all promises that whether they were decided late or decided in time and never begun."""
+    world.apply(every("tick", 10, misfire=MisfireRule("fire_all")))
+    one = world.node("one")
+    for _ in range(3):
+        world.pass_time(10)
+        one.turn()
+    for request in list(one.taken):
+        one.release(request)
+    one.settle()
+    one.parts.who.draining = True
+    world.pass_time(75)
+    world.hear()
+    two = world.node("two")
+    ran = []
+    while taken := two.turn():
+        assert len(taken) == 1
+        ran.append(taken[0].scheduled_at)
+        two.run()
+    assert sorted(ran) == [START + 10 * SECOND * number for number in range(1, 11)]
