@@ -125,7 +125,7 @@ class PolicyKeys(TypedDict, total=False):
     timeout: Annotated[Duration, Field(description="per attempt")]
     retry: Retry
     run_in: Annotated[str, _words(*RUN_IN, later=RUN_IN_LATER)]
-    run_on: Annotated[Names, Field(description="only on nodes with one of these tags")]
+    run_on: Annotated[Names, Field(description="only on nodes with all of these tags")]
 
 
 class ClusterKeys(PolicyKeys, total=False):
