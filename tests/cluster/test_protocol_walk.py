@@ -271,7 +271,7 @@ def walk_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"sqlite:///{tmp_path_factory.mktemp('walk') / 'qsched.db'}"
 
 
-@settings(max_examples=settings().max_examples // 7)
+@settings(max_examples=settings().max_examples // 10)
 @given(st.lists(steps, min_size=10, max_size=60))
 def test_three_nodes_keep_the_ledgers_promises_wherever_they_walk(
     walk_url: str, walked: list[tuple[Any, ...]]
