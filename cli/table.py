@@ -130,6 +130,7 @@ GLYPHS: Final = {
     "lost": "✖",
     "interrupted": "✖",
     "dead": "✖",
+    "silent": "✖",
 }
 _COLOURS: Final = {"●": 32, "▶": 36, "◷": 36, "✔": 32, "‖": 33, "◐": 33, "✖": 31, "○": 2}
 

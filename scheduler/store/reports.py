@@ -202,7 +202,10 @@ SELECT n.name, n.incarnation, n.state, n.host, n.pid, n.started_at, n.checked_in
 
 
 def nodes(store: Store, *, ended_since: int | None = None) -> Iterator[Item]:
-    """The live nodes and those that ended in the last day (or since the instant given), by name."""
+    """The nodes that have not ended and those that did in the last day (or since the instant given), by name.
+
+    One that says it is up and whose lease has passed is `silent`: stopped, cut off or killed.
+    """
 
     def work(tx: Tx) -> tuple[int, list[Any]]:
         since = tx.now() - DAY if ended_since is None else ended_since
@@ -217,7 +220,7 @@ def _node_item(row: Any, now: int) -> Item:
     return {
         "name": row[0],
         "incarnation": incarnation,
-        "state": row[2],
+        "state": "silent" if row[2] in ("up", "draining") and row[18] <= now else row[2],
         "host": row[3],
         "pid": row[4],
         "started_at": instant(row[5]),

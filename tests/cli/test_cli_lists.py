@@ -124,6 +124,10 @@ def test_a_node_has_every_field_of_the_contract(qsched: Command, filled: Filled)
         *(filled.store.cluster_id, NOW, NOW, NOW),
     )
     (node,) = qsched("nodes", "list", "-o", "json").items
+    assert node["state"] == "silent", "its lease has passed by the clock of the command"
+    assert "✖ silent" in qsched("nodes", "list").out
+    filled.sql("UPDATE qsched_nodes SET lease_until = ?", 1 << 60)
+    (node,) = qsched("nodes", "list", "-o", "json").items
     assert set(node) >= set(NODE_FIELDS)
     assert (node["leader"], node["clock_offset"], node["running"]) == (False, 0.004, 3)
     line = qsched("nodes", "list").out.splitlines()[1]
