@@ -109,8 +109,16 @@ def test_what_ends_in_time_ends_well_and_the_exit_code_is_0(stage: Stage, number
     assert stage.nodes.troubles() == []
 
 
-def test_a_recoverable_job_that_hears_the_end_is_handed_over_at_once(any_stage: Stage) -> None:
-    stage = any_stage
+@pytest.mark.long
+def test_a_recoverable_job_is_handed_over_on_any_database(any_stage: Stage) -> None:
+    hand_over(any_stage)
+
+
+def test_a_recoverable_job_that_hears_the_end_is_handed_over_at_once(stage: Stage) -> None:
+    hand_over(stage)
+
+
+def hand_over(stage: Stage) -> None:
     one = stage.node("one")
     (firing,) = stage.begin("long_recoverable")
     two = stage.node("two")
@@ -171,13 +179,13 @@ def test_a_second_signal_ends_the_drain(stage: Stage) -> None:
 
 
 def test_check_ins_go_on_to_the_end_of_a_drain(stage: Stage) -> None:
-    node = stage.node("one", timeout="3s")
+    node = stage.node("one", timeout="2s")
     stage.begin("deaf")
     node.signal()
     wait_until(lambda: stage.nodes_rows()[0][1] == "draining", "the drain to begin")
     before = stage.nodes_rows()[0][2]
     assert node.wait(within=20) == 8
-    assert stage.nodes_rows()[0][2] >= before + 3
+    assert stage.nodes_rows()[0][2] >= before + 2
 
 
 def test_a_command_does_not_outlive_its_node(stage: Stage) -> None:

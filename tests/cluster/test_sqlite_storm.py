@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pytest
 from qsched.triggers.instant import SECOND
 
 from support.acceptance import four_nodes, run_for, write_yaml
@@ -37,11 +38,12 @@ def test_every_check_in_lands_while_other_processes_write_flat_out(tmp_path: Pat
     world.close()
 
 
+@pytest.mark.long
 def test_four_nodes_miss_nothing_beside_a_process_that_holds_the_file(
-    sqlite_url: str, tmp_path: Path, long_form: bool
+    sqlite_url: str, tmp_path: Path
 ) -> None:
     file, keys = write_yaml(tmp_path, triggers=50)
-    seconds, hold, pause = (60, 3.0, 7.0) if long_form else (3, 1.2, 1.5)
+    seconds, hold, pause = 60, 3.0, 7.0
     with Nodes(tmp_path, sqlite_url) as nodes:
         four_nodes(nodes, file)
         storm(nodes, "holder", Path(sqlite_url.removeprefix("sqlite:///")), seconds + 3, hold, pause)
