@@ -9,6 +9,7 @@ import pytest
 
 from support.command_line import Command
 from support.documents import ROOT, WRITTEN_POSTGRESQL, Block, Reader, blocks, commands, documents, matches
+from support.ready_made import ReadyMade
 
 DOCUMENTS = documents()
 ALL = [block for document in DOCUMENTS for block in blocks(document)]
@@ -18,10 +19,17 @@ def of_kind(kind: str) -> list[Block]:
     return [block for block in ALL if block.kind == kind]
 
 
+@pytest.fixture(scope="module")
+def ready() -> Iterator[ReadyMade]:
+    """Processes that need no time to load."""
+    with ReadyMade() as made:
+        yield made
+
+
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
+def reader(tmp_path: Path, ready: ReadyMade) -> Iterator[Reader]:
     """A reader whose nodes are ended at the end."""
-    reads = Reader(tmp_path)
+    reads = Reader(tmp_path, ready)
     yield reads
     reads.leaves()
 

@@ -7,13 +7,15 @@ runs it there (`<!-- run: postgresql -->`: with a private server in place of the
 import os
 import re
 import shlex
+import signal
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
-from .command_line import START, clean_environment
+from .command_line import clean_environment
+from .ready_made import ReadyMade
 from .waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +26,6 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>(?:run|file)(?:: (?P<value>[^\n]+?))?) -->\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -68,82 +69,94 @@ class Reader:
     """Somebody who does what a document says, in a folder of their own."""
 
     folder: Path
+    ready: ReadyMade
     postgresql: str | None = None
     variables: dict[str, str] = field(default_factory=dict)
-    nodes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    nodes: dict[int, Path] = field(default_factory=dict)
+    """Those that run: process id and log."""
+    starting: list[Path] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def does(self, block: Block) -> None:
         """Write the block's file, or run it and compare what it says."""
         if block.file is not None:
             (self.folder / block.file).write_text(block.text)
         elif block.kind == "python":
-            ran = self._run([sys.executable, "-c", block.text])
-            assert ran.returncode == 0, f"{block.place}: {ran.stdout}"
+            code, said = self._run(block.text)
+            assert code == 0, f"{block.place}: {said}"
         else:
             for command, expected in commands(block.text):
                 self._types(block.place, command, expected)
+            self._sees_nodes_ready()
 
     def leaves(self) -> None:
         """End every node that still runs."""
-        for child in self.nodes:
-            if child.poll() is None:
-                child.terminate()
-        for child in self.nodes:
-            child.wait(timeout=30)
+        for pid in self.nodes:
+            os.kill(pid, signal.SIGTERM)
+        for pid in self.nodes:
+            self.ready.wait(pid)
 
     def _types(self, place: str, command: str, expected: str) -> None:
         if self.postgresql is not None:
             command = command.replace(WRITTEN_POSTGRESQL, self.postgresql)
+        if command.endswith("&"):
+            self._begins(shlex.split(command[:-1]))
+            return
+        self._sees_nodes_ready()
         if found := re.fullmatch(r"export (\w+)=(\S+)", command):
             self.variables[found[1]] = found[2]
-        elif command.endswith("&"):
-            self._begins(shlex.split(command[:-1]))
         elif found := re.fullmatch(r"kill %(\d+)", command):
-            running = [child for child in self.nodes if child.poll() is None]
-            child = running[int(found[1]) - 1]
-            child.terminate()
-            assert child.wait(timeout=30) == 0, f"{place}: `{command}` ended with {child.returncode}"
+            self._ends(list(self.nodes)[int(found[1]) - 1], place)
         else:
-            ran = self._run(["sh", "-c", f"{self._shell()}\n{command}"])
-            assert matches(expected, ran.stdout), (
-                f"{place}: `{command}` is said to print\n{expected}\nand prints\n{ran.stdout}"
+            words = shlex.split(command)
+            _, said = self._run(words[1:]) if words[0] == "qsched" else self._shell(command)
+            assert matches(expected, said), (
+                f"{place}: `{command}` is said to print\n{expected}\nand prints\n{said}"
             )
 
     def _begins(self, words: list[str]) -> None:
-        """A node in the background; the next command is typed once it is ready."""
         assert words[:2] == ["qsched", "node"], f"only nodes run in the background, not {words}"
-        log = self.folder / f"node{len(self.nodes)}.log"
-        with log.open("wb") as written:
-            self.nodes.append(
-                subprocess.Popen(
-                    [sys.executable, "-c", START, *words[1:]],
-                    cwd=self.folder,
-                    env=self._environment(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=written,
-                    stderr=written,
-                )
-            )
-        wait_until(lambda: "node.ready" in log.read_text(), f"a node to be ready ({log})")
+        log = self._output("node")
+        self.nodes[self.ready.begin(words[1:], self.folder, self._environment(), log)] = log
+        self.starting.append(log)
 
-    def _run(self, argv: list[str]) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            argv,
+    def _sees_nodes_ready(self) -> None:
+        """A reader types on when the nodes are up."""
+        for log in self.starting:
+            wait_until(lambda log=log: "node.ready" in log.read_text(), f"a node to be ready ({log})")  # type: ignore[misc]
+        self.starting.clear()
+
+    def _ends(self, pid: int, place: str) -> None:
+        os.kill(pid, signal.SIGTERM)
+        log = self.nodes.pop(pid)
+        code = self.ready.wait(pid)
+        assert code == 0, f"{place}: a node ended with {code}: {log.read_text()}"
+
+    def _run(self, what: Sequence[str] | str) -> tuple[int, str]:
+        output = self._output("said")
+        code = self.ready.wait(self.ready.begin(what, self.folder, self._environment(), output))
+        return code, output.read_text()
+
+    def _shell(self, command: str) -> tuple[int, str]:
+        ran = subprocess.run(
+            ["sh", "-c", command],
             cwd=self.folder,
-            env=self._environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_PATIENCE,
+            timeout=60,
             check=False,
         )
+        return ran.returncode, ran.stdout
 
-    def _shell(self) -> str:
-        return f'qsched() {{ {shlex.quote(sys.executable)} -c {shlex.quote(START)} "$@"; }}'
+    def _output(self, name: str) -> Path:
+        made = self.folder / f".{name}-{next(self._numbers)}"
+        made.touch()
+        return made
 
     def _environment(self) -> dict[str, str]:
-        return clean_environment(**self.variables) | {"PYTHONPATH": str(self.folder), "HOME": os.devnull}
+        return clean_environment(**self.variables)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
