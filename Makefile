@@ -16,7 +16,8 @@ demo: $(RUNTIME)  ## one minute: triggers fire, a node stops, a misfire shows
 	$(BIN)/python -m qsched demo
 
 test: $(INSTALLED)  ## every test in its short form (under 8 minutes)
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile -m "not alone"
+	$(BIN)/pytest -m alone
 
 check: $(INSTALLED) links  ## lint, format, types, contracts
 	$(BIN)/ruff check .

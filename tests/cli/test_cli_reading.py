@@ -148,6 +148,7 @@ def _watched(folder: Path, url: str, form: str) -> tuple[str, int]:
     return ran.stdout, int(ran.stderr)
 
 
+@pytest.mark.alone
 def test_a_list_costs_at_most_half_more_than_importing_what_it_stands_on(
     filled: Filled, tmp_path: Path, long_form: bool
 ) -> None:

@@ -7,6 +7,8 @@ import pytest
 from support.acceptance import Result, forked_workers, four_nodes, run_for, write_yaml
 from support.nodes import Nodes
 
+pytestmark = pytest.mark.alone
+
 
 def check(result: Result, nodes: int, *, strict: bool) -> None:
     """The bars of the issue; a busy machine may be late, so lateness is judged in the long form only."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from qsched.scheduler.store.schema import open_store
+from qsched.scheduler.store.tx import Tx
 
 from qsched import Node
 
@@ -19,16 +20,15 @@ triggers:
 TABLES = ("triggers", "trigger_clocks", "jobs", "permits", "declarations", "revisions", "audit", "firings")
 
 
+def _rows(tx: Tx, table: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in tx.run(f"SELECT * FROM qsched_{table}")), key=repr)
+
+
 def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of what a restart must leave alone."""
     store = open_store(url, create=False, read_only=True)
     try:
-        return {
-            table: store.read(
-                "test", lambda tx, t=table: sorted(map(tuple, tx.rows(f"SELECT * FROM qsched_{t}")), key=repr)
-            )  # type: ignore[misc]
-            for table in TABLES
-        }
+        return store.read("test", lambda tx: {table: _rows(tx, table) for table in TABLES})
     finally:
         store.close()
 

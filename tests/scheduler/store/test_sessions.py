@@ -187,7 +187,7 @@ def test_no_zone_of_session_server_or_host_changes_an_instant(
 
     here = store.transaction("w", work)
     store.close()
-    for name in ("Asia/Tokyo", "UTC", "America/New_York"):
+    for name in ("Asia/Tokyo", "America/New_York"):
         monkeypatch.setenv("TZ", name)
         said, _ = program(ZONES, made_url).communicate(timeout=60)
         instant, now = map(int, said.split())
