@@ -58,6 +58,7 @@ class Planner:
         self._guessed = 0
         self._startless_at = 0.0
         self._in_vain = 0
+        self._resume: tuple[int, int, int] | None = None
         self._backlog: Look | None = None
         self._unlooked = 0
 
@@ -147,8 +148,10 @@ class Planner:
 
     def _take_startless(self) -> Taken | None:
         self._startless_at = self._clock.monotonic() + _BUSY_POLL
-        wanted = self._wanted(BATCH)
-        return self._run(Order(clocks=wanted, firings=wanted, capacity=0, take_no=0, startless=True))
+        wanted = self._wanted(BATCH)._replace(after=self._resume)
+        taken = self._run(Order(clocks=wanted, firings=wanted, capacity=0, take_no=0, startless=True))
+        self._resume = None if taken is None else taken.resume
+        return taken
 
     def _run(self, order: Order) -> Taken | None:
         with self._hand.taking() as number:

@@ -89,12 +89,20 @@ class Take:
     def _lock_clocks(self) -> list[DueClock]:
         tx, order = self._tx, self._order
         if order.startless:
-            return take_rows.lock_startless_clocks(tx, tx.now(), order.clocks)
+            return self._lock_startless()
         found: dict[int, DueClock] = {}
         for wanted in (order.on_time, order.clocks):
             if wanted is not None:
                 found |= {clock.id: clock for clock in take_rows.lock_due_clocks(tx, tx.now(), wanted)}
         return sorted(found.values(), key=_by_place)
+
+    def _lock_startless(self) -> list[DueClock]:
+        """What surely starts nothing, and a window of all that is due: poison and the like is known only by trying."""
+        tx, window = self._tx, self._order.clocks
+        asked = take_rows.lock_due_clocks(tx, tx.now(), window)
+        self.taken.resume = _by_place(asked[-1]) if len(asked) >= window.limit else None
+        sure = take_rows.lock_startless_clocks(tx, tx.now(), window._replace(after=None))
+        return sorted({clock.id: clock for clock in (*asked, *sure)}.values(), key=_by_place)
 
     def _lock_firings(self) -> list[DueFiring]:
         tx, order = self._tx, self._order

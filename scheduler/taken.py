@@ -32,7 +32,7 @@ class Order:
     no_firings: bool = False
     """The look saw no due firings: none are looked for."""
     startless: bool = False
-    """Only decide what starts nothing: the node is full."""
+    """Only decide what starts nothing: the node is full. Every due trigger is asked in turn, `clocks.after` on."""
     on_time: Wanted | None = None
     """The part of the capacity that serves what is on time, when there is a backlog: it comes first."""
 
@@ -74,6 +74,8 @@ class Taken:
     failed: dict[int, str] = field(default_factory=dict)
     """Due firings that can never run: {firing id: reason}."""
     to_load: set[int] = field(default_factory=set)
+    resume: tuple[int, int, int] | None = None
+    """Where a full node goes on asking; None: from the head again."""
     late: dict[int, CompiledTrigger] = field(default_factory=dict)
     """Triggers with due firings that must be judged again before they run."""
     left: int = 0

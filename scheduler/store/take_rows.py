@@ -77,6 +77,8 @@ class Wanted(NamedTuple):
     only: Collection[int] | None = None
     since: int | None = None
     """Only what became due after this instant: the part of the capacity that serves what is on time."""
+    after: tuple[int, int, int] | None = None
+    """Go on behind this place in the order of what is due (run at, precedence, id)."""
     parked_firings: Collection[int] = ()
 
 
@@ -196,6 +198,9 @@ def _stopped_triggers(tx: Tx, ids: Collection[int]) -> set[int]:
 def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:
     text, values = "", list[object]()
     since = "next_run_at" if alias == "c" else "run_at"
+    if wanted.after is not None:
+        text += f" AND ({alias}.{since}, {alias}.precedence, {alias}.id) > (?, ?, ?)"
+        values.extend(wanted.after)
     if wanted.since is not None:
         text += f" AND {alias}.{since} > ?"
         values.append(wanted.since)
