@@ -1,13 +1,19 @@
 """`qsched triggers list`: every trigger with its misfires at a glance; imports no engine and no job."""
 
+from typing import Final
+
 import click
 
+from ..triggers.instant import MINUTE
 from .render import Listing, show
 from .rows import instant_of, seconds_cell, when_cell
 from .settings import Settings
 from .table import Column, Item, View, state_cell
-from .times import relative
+from .times import relative, span
 from .tree import command
+
+_BEHIND: Final = MINUTE
+"""A trigger waits this long and nothing is said of it: nodes look at it every second."""
 
 
 def shown_state(item: Item) -> str:
@@ -16,12 +22,13 @@ def shown_state(item: Item) -> str:
 
 
 def reason(item: Item, view: View) -> str:
-    """Why a trigger does not fire: its error, or who paused it, until when and why."""
+    """Why a trigger does not fire: its error, who paused it, until when and why, or that nobody has come to it."""
     if item["error"]:
         return str(item["error"])
     pause = item["paused"]
     if not pause:
-        return "-"
+        behind = view.now - (instant_of(item["next_fire_at"]) or view.now)
+        return f"due {span(behind)} ago, and no node has decided it" if behind > _BEHIND else "-"
     whole = "group paused" if pause["scope"] == "group" else "paused"
     words = f"{whole} by {pause['by']}" if pause["by"] else whole
     if pause["until"]:

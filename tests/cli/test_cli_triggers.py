@@ -78,6 +78,14 @@ def test_resume_says_what_passed_and_runs_none_of_it(qsched: Command, behind: Ca
     assert (row["state"], row["reason"]) == ("skipped", "paused")
 
 
+def test_a_trigger_that_no_node_comes_to_says_so(qsched: Command, behind: Callable[[], None]) -> None:
+    assert "no node has decided it" not in qsched("triggers", "list").out
+    behind()
+    assert re.search(r"due \d+d\d\dh ago, and no node has decided it\n", qsched("triggers", "list").out)
+    qsched("triggers", "pause", "a")
+    assert "no node has decided it" not in qsched("triggers", "list").out
+
+
 def test_to_catch_up_shows_the_bill_and_asks(qsched: Command, behind: Callable[[], None]) -> None:
     qsched("triggers", "pause", "a")
     behind()
