@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,3 +108,24 @@ def test_the_documents_have_blocks_of_each_kind_and_run_some() -> None:
     assert {"console", "yaml", "python"} <= {block.kind for block in ALL}
     assert any(block.database == "postgresql" and WRITTEN_POSTGRESQL in block.text for block in ALL)
     assert sum(block.runs for block in of_kind("console")) >= 5
+
+
+def test_the_example_application_fits_its_declaration(reader: Reader) -> None:
+    shutil.copytree(ROOT / "examples", reader.folder, dirs_exist_ok=True)
+    reader.does(
+        Block(
+            "examples",
+            "console",
+            "$ qsched check --app bookstore.jobs\n1 file: 4 jobs and 5 triggers are right\n",
+            True,
+        )
+    )
+
+
+def test_the_example_workers_run_each_slot(reader: Reader) -> None:
+    shutil.copytree(ROOT / "examples", reader.folder, dirs_exist_ok=True)
+    code, said = reader.run("import forked_workers\nforked_workers.main('sqlite:///workers.db', 2.5)")
+    assert code == 0, said
+    found = re.search(r"^4 workers ended, (\d+) slots ran$", said, re.MULTILINE)
+    assert found is not None, said
+    assert int(found[1]) >= 1

@@ -82,7 +82,7 @@ class Reader:
         if block.file is not None:
             (self.folder / block.file).write_text(block.text)
         elif block.kind == "python":
-            code, said = self._run(block.text)
+            code, said = self.run(block.text)
             assert code == 0, f"{block.place}: {said}"
         else:
             for command, expected in commands(block.text):
@@ -109,7 +109,7 @@ class Reader:
             self._ends(list(self.nodes)[int(found[1]) - 1], place)
         else:
             words = shlex.split(command)
-            _, said = self._run(words[1:]) if words[0] == "qsched" else self._shell(command)
+            _, said = self.run(words[1:]) if words[0] == "qsched" else self._shell(command)
             assert matches(expected, said), (
                 f"{place}: `{command}` is said to print\n{expected}\nand prints\n{said}"
             )
@@ -132,7 +132,8 @@ class Reader:
         code = self.ready.wait(pid)
         assert code == 0, f"{place}: a node ended with {code}: {log.read_text()}"
 
-    def _run(self, what: Sequence[str] | str) -> tuple[int, str]:
+    def run(self, what: Sequence[str] | str) -> tuple[int, str]:
+        """Run a command line or a script in the folder; answers its exit code and all it said."""
         output = self._output("said")
         code = self.ready.wait(self.ready.begin(what, self.folder, self._environment(), output))
         return code, output.read_text()

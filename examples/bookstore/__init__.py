@@ -1,0 +1,1 @@
+"""An application with jobs, for examples/qsched.yaml."""
