@@ -175,6 +175,7 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         f"{when_cell(misfire['first_scheduled_at'], view)}, {seconds_cell(misfire['late'])} late,"
         f" cause {misfire['cause'] or 'unknown'}: {misfire['decision']}"
     )
+    last = f"{when_cell(item['prev_fire_at'], view)}  {state_cell(item['last_outcome'])}"
     return [
         ("Trigger", f"{item['name']}  {state_cell(shown_state(item))}"),
         ("Reason", reason(item, view)),
@@ -185,7 +186,7 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         ("In words", item["words"]),
         ("Policy", item["misfire_rule"]),
         ("Next", ", ".join(when_cell(at, view) for at in item["next"])),
-        ("Last", f"{when_cell(item['prev_fire_at'], view)}  {state_cell(item['last_outcome'])}"),
+        ("Last", item["prev_fire_at"] and last),
         ("Fires", item["fires"]),
         ("Misfires", item["misfires"]),
         ("Last misfire", told),

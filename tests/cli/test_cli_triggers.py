@@ -189,6 +189,7 @@ def test_show_tells_a_schedule_in_words(qsched: Command) -> None:
     said = qsched("triggers", "show", "b").out
     assert "02:30" in said
     assert "Europe/Berlin" in said
+    assert "\nLast " not in said, "it has not fired"
     (item,) = qsched("triggers", "show", "b", "-o", "json").items
     assert item["definition"]["schedule"] == {"cron": "30 2 * * *"}
     assert len(item["next"]) == 5

@@ -124,7 +124,7 @@ def test_the_example_application_fits_its_declaration(reader: Reader) -> None:
 
 def test_the_example_workers_run_each_slot(reader: Reader) -> None:
     shutil.copytree(ROOT / "examples", reader.folder, dirs_exist_ok=True)
-    code, said = reader.run("import forked_workers\nforked_workers.main('sqlite:///workers.db', 2.5)")
+    code, said = reader.run("import forked_workers\nforked_workers.main('sqlite:///workers.db', 2.0)")
     assert code == 0, said
     found = re.search(r"^4 workers ended, (\d+) slots ran$", said, re.MULTILINE)
     assert found is not None, said
