@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any
@@ -20,6 +21,7 @@ from ..scheduler.store.database import Store
 from ..scheduler.store.node_rows import DRAINING, STOPPED, set_state
 from ..scheduler.store.schema import open_store
 from ..triggers.declaration import Declarations, load
+from ..triggers.duration import format_duration, parse_duration
 from .drain import Drain
 from .services import Services
 from .settings import NodeSettings
@@ -33,7 +35,8 @@ class Node:
     """`with Node(url, app=["shop.jobs"]):` runs jobs in background threads; `run()` in the foreground.
 
     A database that is down delays work, never the caller's start. After a fork the child's copy starts anew, as a new
-    incarnation. `loop` runs async jobs on the caller's event loop. Other keywords are fields of NodeSettings.
+    incarnation. `loop` runs async jobs on the caller's event loop. Other keywords are fields of NodeSettings; durations
+    (`lease`, `check_in`, `drain_timeout`) may be texts (`"15s"`) or timedeltas.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class Node:
         **fields: Any,
     ) -> None:
         given = settings or NodeSettings(embedded=True)
-        self.settings = replace(given, apps=(*given.apps, *app), **fields)
+        self.settings = replace(given, apps=(*given.apps, *app), **_in_microseconds(fields))
         self.url = url
         self._loop = loop
         self._clock: Clock = SystemClock()
@@ -225,13 +228,15 @@ class Node:
         )
         log.log(
             logging.WARNING if applied.status == "older" else logging.INFO,
-            "%s namespace=%s revision=%s current=%s added=%s changed=%s retired=%s unchanged=%s",
+            "%s namespace=%s revision=%s current=%s added=%s changed=%s renamed=%s revived=%s retired=%s unchanged=%s",
             event,
             applied.namespace,
             applied.revision,
             applied.current,
             len(applied.added),
             len(applied.changed),
+            len(applied.renamed),
+            len(applied.revived),
             len(applied.retired),
             applied.unchanged,
         )
@@ -241,7 +246,8 @@ class Node:
 
     def _drain(self, services: Services) -> int:
         parts = services.parts
-        log.info("node.drain running=%s", parts.hand.running())
+        timeout = format_duration(self.settings.drain_timeout)
+        log.info("node.drain running=%s at_most=%s (a second signal: now)", parts.hand.running(), timeout)
         services.stop_taking()
         self._say(services, DRAINING)
         drain = Drain(services, self._hurry)
@@ -291,6 +297,17 @@ class Node:
         self._reset()
         if restart:
             self.start()
+
+
+def _in_microseconds(fields: dict[str, Any]) -> dict[str, Any]:
+    """Durations as people write them, as NodeSettings keeps them."""
+    made = dict(fields)
+    for name in {"lease", "check_in", "drain_timeout"} & made.keys():
+        if isinstance(made[name], str):
+            made[name] = parse_duration(made[name], zero=name == "drain_timeout")
+        elif isinstance(made[name], timedelta):
+            made[name] = made[name] // timedelta(microseconds=1)
+    return made
 
 
 def _in_own_thread() -> bool:

@@ -150,6 +150,8 @@ def _refuse_old_server(tx: Tx) -> None:
 
 def _look_at_file(store: Store, *, create: bool) -> None:
     file = store.file
+    if file is not None and file.is_dir():
+        raise StoreError(f"{file} is a folder", hint=f"name a file in it: sqlite:///{file.name}/qsched.db")
     if file is None or file.exists():
         return
     if not file.parent.is_dir():

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,9 @@ def test_a_thread_that_outlives_its_node_is_settled_when_it_ends_and_never_run_b
 def test_settings_that_make_no_sense_are_refused_with_what_would(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(NodeSettingsError, match=said):
         NodeSettings(**fields)
+
+
+def test_a_nodes_durations_may_be_texts_or_timedeltas() -> None:
+    node = Node("sqlite://", lease="30s", check_in=timedelta(seconds=2), drain_timeout="0s")
+    settings = node.settings
+    assert (settings.lease, settings.check_in, settings.drain_timeout) == (30_000_000, 2_000_000, 0)
