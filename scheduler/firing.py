@@ -1,4 +1,4 @@
-"""A firing: the recorded decision for a slot (or for somebody's request), its states, and the moves between them."""
+"""A firing: the recorded decision for a slot (or for somebody's request), and its states."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,6 @@ FAILED = "failed"
 LOST = "lost"
 CANCELLED = "cancelled"
 SKIPPED = "skipped"
-
-FINAL = frozenset({SUCCEEDED, FAILED, LOST, CANCELLED, SKIPPED})
-
-MOVES = {
-    None: frozenset({DUE, RUNNING, SKIPPED}),
-    DUE: frozenset({RUNNING, FAILED, CANCELLED, SKIPPED, LOST}),
-    RUNNING: frozenset({DUE, SUCCEEDED, FAILED, LOST, CANCELLED}),
-}
-"""Which state may follow which; final states never change: a re-run is a new firing that names the old one."""
-
-SLOT_REASONS = frozenset({"schedule", "misfire", "paused", "edited", "error"})
-"""Reasons of rows that decide slots; the others (manual, enqueue, backfill, after) answer a request."""
 
 
 def precedence(priority: int) -> int:

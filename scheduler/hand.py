@@ -47,10 +47,6 @@ class Hand:
         with self._lock:
             return (firing_id, fence) in self._held
 
-    def requests(self) -> list[RunRequest]:
-        with self._lock:
-            return list(self._held.values())
-
     @property
     def empty(self) -> threading.Event:
         """Set while nothing is in hand."""

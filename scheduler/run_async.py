@@ -42,7 +42,6 @@ class JobLoop:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop
-        self._borrowed = loop is not None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False

@@ -20,7 +20,6 @@ class Dialect:
     skip_locked: str
     share_alive: str
     for_update: str
-    nowait: str
 
 
 POSTGRESQL = Dialect(
@@ -29,7 +28,6 @@ POSTGRESQL = Dialect(
     skip_locked=" FOR UPDATE SKIP LOCKED",
     share_alive=" FOR KEY SHARE",  # FOR SHARE would make the check-in's UPDATE wait for seconds
     for_update=" FOR UPDATE",
-    nowait=" FOR UPDATE NOWAIT",
 )
 MARIADB = Dialect(
     name="mariadb",
@@ -37,7 +35,6 @@ MARIADB = Dialect(
     skip_locked=" FOR UPDATE SKIP LOCKED",
     share_alive=" LOCK IN SHARE MODE",
     for_update=" FOR UPDATE",
-    nowait=" FOR UPDATE NOWAIT",
 )
 SQLITE = Dialect(  # one writer at a time: BEGIN IMMEDIATE is the lock
     name="sqlite",
@@ -45,7 +42,6 @@ SQLITE = Dialect(  # one writer at a time: BEGIN IMMEDIATE is the lock
     skip_locked="",
     share_alive="",
     for_update="",
-    nowait="",
 )
 
 _DRIVERS = {

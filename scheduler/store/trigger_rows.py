@@ -252,12 +252,6 @@ def lock_triggers(tx: Tx, ids: Collection[int]) -> dict[int, TriggerRow]:
     return read_triggers(tx, ids)  # a statement of its own: it sees what the lock has waited for
 
 
-def all_triggers(tx: Tx) -> list[TriggerRow]:
-    """Every trigger that is not retired, by group and name."""
-    rows = tx.run(_ROWS + "t.cluster = ? AND t.state <> ? ORDER BY t.group_name, t.name", tx.cluster, RETIRED)
-    return [TriggerRow(*row) for row in rows]
-
-
 def waiting_ids(tx: Tx, after: int, limit: int) -> list[int]:
     """The ids of waiting triggers above `after`, ascending."""
     rows = tx.run(

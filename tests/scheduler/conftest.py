@@ -1,13 +1,29 @@
-"""Worker pools that end with their test."""
+"""What several of these rooms' tests stand on: a store under a manual clock, and worker pools that end with their test."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from qsched.scheduler.clock import Clock, SystemClock
+from qsched.scheduler.store.database import Store
 from qsched.scheduler.worker_pool import WorkerPool
 
+from support.declared import Hands, new_store
 from support.pool_owner import MakePool, Owner
+
+
+@pytest.fixture
+def hands() -> Hands:
+    """The database's clock, at noon of a Wednesday until the test moves it."""
+    return Hands("2024-01-10 12:00")
+
+
+@pytest.fixture
+def store(made_url: str, hands: Hands) -> Iterator[Store]:
+    """An empty store under that clock, on each of the three databases in turn."""
+    store = new_store(made_url, hands)
+    yield store
+    store.close()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Applying declarations: the store says what the file says, once, and nothing fires because of it."""
 
-from collections.abc import Iterator
 from threading import Thread
 from typing import Any
 
@@ -24,18 +23,6 @@ from support.declared import (
 )
 
 WEDNESDAY = "2024-01-10 12:00"
-
-
-@pytest.fixture
-def hands() -> Hands:
-    return Hands(WEDNESDAY)
-
-
-@pytest.fixture
-def store(made_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(made_url, hands)
-    yield store
-    store.close()
 
 
 def test_a_new_trigger_waits_for_its_first_slot_and_owes_nothing_before(store: Store) -> None:

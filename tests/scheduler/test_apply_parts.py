@@ -1,6 +1,5 @@
 """What else an apply carries: pauses, broken rows, unfinished firings, jobs, overlap, counters."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from support.declared import (
     command,
     declared,
     dump,
-    new_store,
     put,
     rows,
     trigger,
@@ -29,18 +27,6 @@ from support.declared import (
 )
 
 WEDNESDAY = "2024-01-10 12:00"
-
-
-@pytest.fixture
-def hands() -> Hands:
-    return Hands(WEDNESDAY)
-
-
-@pytest.fixture
-def store(made_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(made_url, hands)
-    yield store
-    store.close()
 
 
 def test_the_file_pauses_only_where_its_own_key_changed(store: Store, hands: Hands) -> None:

@@ -1,7 +1,5 @@
 """Which file wins when replicas carry different ones, and what becomes of an apply that was interrupted."""
 
-from collections.abc import Iterator
-
 import pytest
 from qsched.scheduler import apply as apply_module
 from qsched.scheduler.apply import apply
@@ -16,26 +14,10 @@ from support.declared import (
     command,
     declared,
     dump,
-    new_store,
     rows,
     trigger,
     write,
 )
-
-NOON = "2024-01-10 12:00"
-
-
-@pytest.fixture
-def hands() -> Hands:
-    return Hands(NOON)
-
-
-@pytest.fixture
-def store(made_url: str, hands: Hands) -> Iterator[Store]:
-    store = new_store(made_url, hands)
-    yield store
-    store.close()
-
 
 OLD = declared(trigger("a"), trigger("b"), trigger("c"))
 NEW = declared(trigger("a"), trigger("c"))

@@ -32,11 +32,6 @@ NOON = "2024-01-10 12:00"
 
 
 @pytest.fixture
-def hands() -> Hands:
-    return Hands(NOON)
-
-
-@pytest.fixture
 def store(made_url: str, hands: Hands) -> Iterator[Store]:
     store = new_store(made_url, hands)
     apply(store, declared(trigger("a"), trigger("b"), trigger("g/c"), trigger("g/d")))

@@ -11,13 +11,6 @@ from qsched.scheduler.store.database import Store
 
 from support.declared import Declared, Hands, at, command, declared, dump, new_store, trigger
 
-NOON = "2024-01-10 12:00"
-
-
-@pytest.fixture
-def hands() -> Hands:
-    return Hands(NOON)
-
 
 @pytest.fixture
 def store(made_url: str, hands: Hands) -> Iterator[Store]:
