@@ -61,7 +61,8 @@ def main(arguments: list[str]) -> None:
                         four_nodes(nodes, file)
                     else:
                         forked_workers(nodes, file, kind.rpartition(" ")[2])
-                    result = run_for(nodes, keys, seconds)
+                    working = 5 if kind.endswith("started") else 4
+                    result = run_for(nodes, keys, seconds, working)
                     print(line(store, kind, result), *result.troubles[:5], sep="\n  ", flush=True)
 
 

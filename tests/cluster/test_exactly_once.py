@@ -20,9 +20,9 @@ def check(result: Result, nodes: int, *, strict: bool) -> None:
     assert (result.rows_missing, result.rows_double, result.rows_other) == (0, 0, 0)
     assert result.troubles == []
     assert set(result.exit_codes) == {0}
-    assert len(judged.share) == nodes
     assert judged.late_at(0.99) <= (0.3 if strict else 20.0)
     if strict:
+        assert len(judged.share) == nodes
         assert min(judged.share.values()) >= 0.1
 
 
@@ -30,7 +30,7 @@ def test_four_nodes_run_each_slot_once(store_url: str, tmp_path: Path, long_form
     file, keys = write_yaml(tmp_path)
     with Nodes(tmp_path, store_url) as nodes:
         four_nodes(nodes, file)
-        check(run_for(nodes, keys, 60 if long_form else 4), 4, strict=long_form)
+        check(run_for(nodes, keys, 60 if long_form else 4, 4), 4, strict=long_form)
 
 
 @pytest.mark.parametrize("how", ["inside", "started"])
@@ -51,4 +51,5 @@ def _forked(url: str, folder: Path, how: str, seconds: int, *, strict: bool) -> 
     file, keys = write_yaml(folder)
     with Nodes(folder, url) as nodes:
         forked_workers(nodes, file, how)
-        check(run_for(nodes, keys, seconds), 5 if how == "started" else 4, strict=strict)
+        working = 5 if how == "started" else 4
+        check(run_for(nodes, keys, seconds, working), working, strict=strict)

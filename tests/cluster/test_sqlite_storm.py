@@ -47,7 +47,7 @@ def test_four_nodes_miss_nothing_beside_a_process_that_holds_the_file(
     with Nodes(tmp_path, sqlite_url) as nodes:
         four_nodes(nodes, file)
         storm(nodes, "holder", Path(sqlite_url.removeprefix("sqlite:///")), seconds + 3, hold, pause)
-        result = run_for(nodes, keys, seconds)
+        result = run_for(nodes, keys, seconds, working=4)
     judged = result.judgement
     assert (judged.missing, judged.double, judged.strange, judged.early) == (set(), set(), set(), 0)
     assert (result.rows_missing, result.rows_double) == (0, 0)

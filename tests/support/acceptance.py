@@ -66,10 +66,17 @@ def forked_workers(nodes: Nodes, file: Path, how: str) -> None:
     nodes.start_forked("workers", how, "4").wait_ready(5 if how == "started" else 4)
 
 
-def run_for(nodes: Nodes, keys: list[str], seconds: int) -> Result:
-    """Watch nodes that are ready for so many whole seconds, stop them, and compare with an independent list of slots."""
+def run_for(nodes: Nodes, keys: list[str], seconds: int, working: int) -> Result:
+    """Watch `working` nodes for so many whole seconds, stop them, and compare with an independent list of slots.
+
+    The watch begins when each has run something: in a few seconds chance may leave one of them without.
+    """
     ledger = Ledger(nodes.folder / "ledger")
-    wait_until(ledger.lines, "the first run")
+    wait_until(
+        lambda: len({line["node"] for line in ledger.lines()}) >= working,
+        f"a first run on each of {working} nodes",
+        within=60,
+    )
     first = (SystemClock().wall() // SECOND + 2) * SECOND
     last = first + (seconds - 1) * SECOND
     threading.Event().wait((last + 1.5 * SECOND - SystemClock().wall()) / SECOND)
