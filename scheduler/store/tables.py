@@ -69,6 +69,8 @@ clusters = _table(
     Column("defaults", Json),  # cluster-wide retry, overlap, …
     Column("defaults_namespace", String(200)),
     Column("created_at", Big, nullable=False),
+    Column("elector", String(10)),  # of leader mode: sql | redis
+    Column("fallen_back_at", Big),  # row locks for the time being: the elector's Redis is lost
     UniqueConstraint("name"),
     sqlite_autoincrement=True,
 )
@@ -98,6 +100,15 @@ nodes = _table(
     Column("tags", Json),
     Column("undecidable", Json),  # {trigger id: [since, reason]}: this node could not decide them
     Column("unloadable", Json),  # {job id: [since, reason]}: this node could not load them
+    Column("check_in", Big),  # µs between check-ins: two of them silent, and a freed session lock counts
+    Column(
+        "session_lock", SmallInteger, nullable=False, server_default="0"
+    ),  # the check-in's connection has it
+    Column("health", Json),  # {loop: reason}: what is red on this node
+    Column("drain_requested_at", Big),
+    Column("drain_requested_by", String(200)),
+    Column("dead_verdict", String(10)),  # silent | gone, of a dead one
+    Column("marked_by", Big),  # the incarnation that wrote the verdict
     Index(None, "cluster", "state"),
     sqlite_autoincrement=True,
 )

@@ -38,6 +38,17 @@ def index(name: str, of: str, *columns: str, unique: bool = False, where: str | 
     )
 
 
+def column(table_name: str, new: sa.Column[Any]) -> None:
+    """Add a column, unless it is there."""
+    written_for_a_person = op.get_context().as_sql
+    if written_for_a_person or new.name not in _columns(table_name):
+        op.add_column(table_name, new)
+
+
+def _columns(table_name: str) -> set[str]:
+    return {found["name"] for found in sa.inspect(op.get_bind()).get_columns(table_name)}
+
+
 def view(name: str, body: str) -> None:
     """Make a view, or make it again."""
     # Dropped first: PostgreSQL cannot replace a view whose columns changed, and SQLite cannot replace any.

@@ -64,6 +64,12 @@ def _catalogue(store: Store) -> Catalogue:
     return {name: lines for name, lines in shown.items() if lines}
 
 
+def _parts(statement: str) -> list[str]:
+    """What an SQLite statement lists, sorted: an added column stands behind the constraints, and on the same line."""
+    text = " ".join(statement.split()).replace("( ", "(").replace(" )", ")")
+    return sorted(part.strip().removesuffix(")").strip() for part in re.split(r",(?![^()]*\)[^)]*,)", text))
+
+
 def _shown(tx: Tx, table: str) -> list[str]:
     if tx.dialect is MARIADB:
         text = re.sub(r" AUTO_INCREMENT=\d+", "", str(tx.run(f"SHOW CREATE TABLE {table}").one()[1]))
@@ -71,9 +77,8 @@ def _shown(tx: Tx, table: str) -> list[str]:
             line.rstrip(",") for line in text.splitlines()
         )  # keys stand in the order they were made
     if tx.dialect is not POSTGRESQL:
-        return [
-            row[0] for row in tx.run("SELECT sql FROM sqlite_master WHERE tbl_name = ? ORDER BY name", table)
-        ]
+        rows = tx.run("SELECT sql FROM sqlite_master WHERE tbl_name = ? ORDER BY name", table)
+        return [part for row in rows if row[0] is not None for part in _parts(row[0])]
     questions = (
         "SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE oid = ?::regclass",
         "SELECT concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull, attidentity,"
