@@ -76,9 +76,10 @@ def _unchecked(settings: Settings) -> "Store":
 
 
 @command("sql")
+@click.option("--from", "since", metavar="REVISION", help="Only what follows this revision (`db current`).")
 @click.pass_obj
-def sql(settings: Settings) -> None:
+def sql(settings: Settings, since: str | None) -> None:
     """Print the SQL that makes the schema on the kind of database that --store names; connects to nothing."""
     from ..scheduler.store.schema import upgrade_sql
 
-    answer(upgrade_sql(settings.store).rstrip())
+    answer(upgrade_sql(settings.store, since).rstrip())

@@ -66,15 +66,21 @@ def upgrade(store: Store) -> None:
     store.change_schema("bring the schema up to date", lambda conn: _locked(conn, store))
 
 
-def upgrade_sql(url: str) -> str:
-    """The SQL that makes the schema on an empty database, for a person who may; connects to nothing."""
+def upgrade_sql(url: str, since: str | None = None) -> str:
+    """The SQL that makes the schema, for a person who may: on an empty database, or from the revision `since` on.
+
+    Connects to nothing. Raises StoreError for a revision there never was.
+    """
     from alembic import command
+
+    if since is not None and since not in REVISIONS:
+        raise StoreError(f"there is no schema revision {since!r}", hint=f"there are {', '.join(REVISIONS)}")
 
     address, _ = parse_store_url(url)
     written = io.StringIO()
     config = _config(written)
     config.attributes["url"] = address
-    command.upgrade(config, "head", sql=True)
+    command.upgrade(config, "head" if since is None else f"{since}:head", sql=True)
     return written.getvalue()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -21,6 +22,7 @@ from qsched.scheduler.store.migrations.views_0001 import VIEWS
 from qsched.scheduler.store.schema import VERSION_TABLE, current, open_store, upgrade, upgrade_sql
 from qsched.scheduler.store.tables import metadata
 from qsched.scheduler.store.tx import Tx
+from sqlalchemy import Connection
 
 Program = Callable[..., "subprocess.Popen[str]"]
 
@@ -205,6 +207,37 @@ def test_the_sql_for_a_person_is_the_whole_schema(scheme: str, request: pytest.F
     assert _difference(store) == []
     store.close()
     open_store(url, create=True).close()
+
+
+def test_an_older_store_is_brought_up_to_date_with_all_that_is_in_it(store_url: str) -> None:
+    if store_url.startswith("sqlite"):
+        Path(store_url.removeprefix("sqlite:///")).touch()
+    store = Store(store_url)
+
+    def make_the_first(connection: Connection) -> None:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, schema.REVISIONS[0])
+
+    store.change_schema("the first schema", make_the_first)
+    _say(store, "INSERT INTO qsched_clusters (name, uuid, created_at) VALUES ('kept', 'u', 1)")
+    with pytest.raises(SchemaOutdated, match="qsched needs"):
+        open_store(store_url, create=True)
+    upgrade(store)
+    assert _difference(store) == []
+    kept = "SELECT name, elector FROM qsched_clusters"
+    assert [tuple(row) for row in store.read("r", lambda tx: tx.run(kept).all())] == [("kept", None)]
+    store.close()
+    open_store(store_url, create=True, cluster="kept").close()
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mariadb", "sqlite"])
+def test_the_sql_for_a_person_can_begin_where_the_store_is(scheme: str) -> None:
+    script = upgrade_sql(f"{scheme}://" + ("" if scheme == "sqlite" else "nobody@192.0.2.1/x"), "0001")
+    assert "fallen_back_at" in script
+    assert "CREATE TABLE" not in script
+    with pytest.raises(StoreError, match="no schema revision '7'"):
+        upgrade_sql("sqlite://", "7")
 
 
 def test_the_sql_for_a_person_connects_to_nothing() -> None:
