@@ -107,6 +107,7 @@ nodes = _table(
     Column("health", Json),  # {loop: reason}: what is red on this node
     Column("drain_requested_at", Big),
     Column("drain_requested_by", String(200)),
+    Column("handed_over", Integer),  # of a stopped one: how many bodies its drain broke off
     Column("dead_verdict", String(10)),  # silent | gone, of a dead one
     Column("marked_by", Big),  # the incarnation that wrote the verdict
     Index(None, "cluster", "state"),

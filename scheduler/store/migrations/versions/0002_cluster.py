@@ -18,5 +18,6 @@ def upgrade() -> None:
     column("qsched_nodes", sa.Column("health", JSON))
     column("qsched_nodes", sa.Column("drain_requested_at", BIG))
     column("qsched_nodes", sa.Column("drain_requested_by", sa.String(200)))
+    column("qsched_nodes", sa.Column("handed_over", sa.Integer()))
     column("qsched_nodes", sa.Column("dead_verdict", sa.String(10)))
     column("qsched_nodes", sa.Column("marked_by", BIG))
