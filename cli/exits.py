@@ -27,6 +27,7 @@ _CODES: Final = {
     "StoreError": NO_STORE,
     "UnknownTrigger": NOT_FOUND,
     "UnknownJob": NOT_FOUND,
+    "UnknownNode": NOT_FOUND,
     "Conflict": CONFLICT,
     "Refused": REFUSED,
     "TriggerError": USAGE,

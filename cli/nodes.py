@@ -8,7 +8,14 @@ from .settings import Settings
 from .table import Column, Item, state_cell
 from .tree import Leaf, Tree, command
 
-nodes = Tree("nodes", {"list": Leaf("nodes:list_nodes", "The nodes of the cluster.")}, help="Who runs it.")
+nodes = Tree(
+    "nodes",
+    {
+        "list": Leaf("nodes:list_nodes", "The nodes of the cluster."),
+        "drain": Leaf("node_drain:drain_node", "Ask a node to end what runs, and to leave."),
+    },
+    help="Who runs it.",
+)
 
 
 def _clock(item: Item) -> str:

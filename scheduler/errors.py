@@ -11,6 +11,7 @@ QschedError (triggers/errors.py)
     UnknownTrigger                no trigger has that key
     UnknownJob                    no job has that name
       JobUnloadable                 this node cannot, or may not, run that job
+    UnknownNode                   no live node has that name
     AppError                      a module given with --app cannot be loaded
     Conflict                      somebody else owns it, or changed it first
     Refused                       a guard says no
@@ -78,6 +79,10 @@ class UnknownJob(SchedulerError):
 
 class JobUnloadable(UnknownJob):
     """This node cannot run a job, or its operator did not allow it; another node may."""
+
+
+class UnknownNode(SchedulerError):
+    """No live node has that name."""
 
 
 class AppError(SchedulerError):

@@ -196,7 +196,7 @@ def job_names(store: Store) -> set[str]:
 _NODES = """
 SELECT n.name, n.incarnation, n.state, n.host, n.pid, n.started_at, n.checked_in_at, n.capacity, n.running,
        n.clock_offset, n.version, n.revision, n.tags, n.ended_at, n.undecidable, n.unloadable,
-       c.leader_incarnation, c.leader_until, n.lease_until
+       c.leader_incarnation, c.leader_until, n.lease_until, n.drain_requested_at, n.drain_requested_by, n.handed_over
   FROM qsched_nodes n LEFT JOIN qsched_clusters c ON c.id = n.cluster
  WHERE n.cluster = ? AND (n.state IN ('up', 'draining') OR n.ended_at >= ?) ORDER BY n.name, n.incarnation"""
 
@@ -204,7 +204,8 @@ SELECT n.name, n.incarnation, n.state, n.host, n.pid, n.started_at, n.checked_in
 def nodes(store: Store, *, ended_since: int | None = None) -> Iterator[Item]:
     """The nodes that have not ended and those that did in the last day (or since the instant given), by name.
 
-    One that says it is up and whose lease has passed is `silent`: stopped, cut off or killed.
+    One that says it is up and whose lease has passed is `silent`: stopped, cut off or killed. One that was asked to drain
+    is `draining`, although it hears of it at its next check-in only.
     """
 
     def work(tx: Tx) -> tuple[int, list[Any]]:
@@ -220,7 +221,7 @@ def _node_item(row: Any, now: int) -> Item:
     return {
         "name": row[0],
         "incarnation": incarnation,
-        "state": "silent" if row[2] in ("up", "draining") and row[18] <= now else row[2],
+        "state": _node_state(row[2], silent=row[18] <= now, asked=row[19] is not None),
         "host": row[3],
         "pid": row[4],
         "started_at": instant(row[5]),
@@ -236,7 +237,16 @@ def _node_item(row: Any, now: int) -> Item:
         "undecidable": len(readable(row[14]) or {}),
         "unloadable": len(readable(row[15]) or {}),
         "lease_until": instant(row[18]),
+        "drain_requested_at": instant(row[19]),
+        "drain_requested_by": row[20],
+        "handed_over": row[21],
     }
+
+
+def _node_state(state: str, *, silent: bool, asked: bool) -> str:
+    if state not in ("up", "draining"):
+        return state
+    return "silent" if silent else "draining" if asked else state
 
 
 def _list(text: str | None) -> list[Any]:
