@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .cluster_rows import choose_coordination
 from .tables import nodes
 from .tx import Tx
 
@@ -26,6 +27,9 @@ class NodeFacts:
     tags: str | None
     lease: int
     revision: int | None = None
+    coordination: str | None = None
+    """The mode it asks for; None: the cluster's."""
+    elector: str | None = None
 
 
 class CheckIn(NamedTuple):
@@ -50,15 +54,14 @@ class Peer(NamedTuple):
 
 
 def register(tx: Tx, facts: NodeFacts) -> tuple[int, str]:
-    """Enter a new incarnation; answers (incarnation, name). A name that a live node bears gets a suffix (`-2`)."""
+    """Enter a new incarnation; answers (incarnation, name). A name that a live node bears gets a suffix (`-2`).
+
+    Raises Conflict where live nodes work in another mode than the one it asks for.
+    """
     now = tx.now()
-    # The cluster row serialises registrations: two nodes that start at once must not both find the name free.
-    tx.run("SELECT id FROM qsched_clusters WHERE id = ?" + tx.dialect.for_update, tx.cluster)
-    # The mode is the cluster's, unset until its first node starts.
-    tx.run(
-        "UPDATE qsched_clusters SET coordination = 'row_locks' WHERE id = ? AND coordination IS NULL",
-        tx.cluster,
-    )
+    # This locks the cluster row, which serialises registrations: two nodes that start at once must not both find the name
+    # free, nor each set a mode of its own.
+    choose_coordination(tx, facts.coordination, facts.elector)
     taken = {peer.name for peer in live_nodes(tx)}
     name, number = facts.name, 1
     while name in taken:
@@ -102,6 +105,14 @@ def share_alive(tx: Tx, incarnation: int) -> bool:
     return row[0] in (UP, DRAINING) and row[1] > tx.saw_now(row[2])
 
 
+def lock_own(tx: Tx, incarnation: int) -> bool:
+    """Lock the own row for writing, which waits for a take in flight; whether this incarnation was not declared dead."""
+    row = tx.run(
+        "SELECT state FROM qsched_nodes WHERE incarnation = ?" + tx.dialect.for_update, incarnation
+    ).first()
+    return row is not None and row[0] in (UP, DRAINING)
+
+
 def check_in(tx: Tx, said: CheckIn) -> bool:
     """Renew the lease; False when this incarnation was declared dead. Touches no key column (amendment 6)."""
     now = tx.now()
@@ -143,17 +154,18 @@ def count_live(tx: Tx) -> int:
     )
 
 
-def set_state(tx: Tx, incarnation: int, state: str) -> bool:
+def set_state(tx: Tx, incarnation: int, state: str, *, handed_over: int | None = None) -> bool:
     """Draining or stopped, by the node itself; False when it was declared dead before."""
     now = tx.now()
     ended = now if state == STOPPED else None
     return (
         tx.run(
-            "UPDATE qsched_nodes SET state = ?, ended_at = ?, running = CASE WHEN ? = 'stopped' THEN 0 ELSE running END"
-            " WHERE incarnation = ? AND state IN ('up', 'draining')",
+            "UPDATE qsched_nodes SET state = ?, ended_at = ?, running = CASE WHEN ? = 'stopped' THEN 0 ELSE running END,"
+            " handed_over = ? WHERE incarnation = ? AND state IN ('up', 'draining')",
             state,
             ended,
             state,
+            handed_over,
             incarnation,
         ).rowcount
         == 1
