@@ -15,7 +15,7 @@ from typing import Any
 
 from ..scheduler.apply import apply
 from ..scheduler.clock import Clock, SystemClock
-from ..scheduler.errors import SHUTDOWN, SchedulerError, StoreUnavailable
+from ..scheduler.errors import SchedulerError, StoreUnavailable
 from ..scheduler.registry import JobRegistry
 from ..scheduler.store.database import Store
 from ..scheduler.store.node_rows import DRAINING, STOPPED, set_state
@@ -27,6 +27,8 @@ from .services import Services
 from .settings import NodeSettings
 
 _BACKOFF = (0.2, 5.0)
+_ASKED = 0
+"""Among the signals: no signal, but `qsched nodes drain`."""
 
 log = logging.getLogger("qsched.node")
 
@@ -65,6 +67,9 @@ class Node:
         self._failed: BaseException | None = None
         self._started = False
         self._hurried = False
+        self._asked = False
+        self._ending = threading.Lock()
+        self._code: int | None = None
         # A signal handler may run while the main thread holds a lock: it only puts into this queue, which is reentrant.
         self._signals: SimpleQueue[int] = SimpleQueue()
 
@@ -87,7 +92,10 @@ class Node:
         registry = self._registry(declared)
         self._started = True
         self._starter = threading.Thread(
-            target=self._start_up, args=(declared, registry), name="qsched-start", daemon=True
+            target=self._start_up,
+            args=(declared, registry, self._leaving, self._ready),
+            name="qsched-start",
+            daemon=True,
         )
         self._starter.start()
 
@@ -110,16 +118,32 @@ class Node:
         """
         self._hurried = self._hurried or now
         self._leaving.set()
-        if self._starter is not None and self._starter is not threading.current_thread():
-            self._starter.join()
-        services, store = self._services, self._store
-        code = 0 if services is None else self._drain(services)
-        if store is not None and (services is None or services.parts.hand.idle()):
-            store.close()
-        failed = self._failed
+        self._wait_for_starter()
+        code, failed = self._end(), self._failed
         self._reset()
         self._failed = failed
         return code
+
+    def _end(self) -> int:
+        """Drain, once: who comes later (an application that stops what was asked to drain) waits, and hears the same."""
+        with self._ending:
+            if self._code is None:
+                services, store = self._services, self._store
+                self._code = 0 if services is None else self._drain(services)
+                if store is not None and (services is None or services.parts.hand.idle()):
+                    store.close()
+            return self._code
+
+    def _wait_for_starter(self) -> None:
+        """A start that a database holds up ends by itself when it sees that the node leaves; it is not waited for for ever."""
+        starter = self._starter
+        if starter is None or starter is threading.current_thread():
+            return
+        until = self._clock.monotonic() + self.settings.drain_timeout / 1_000_000
+        while starter.is_alive() and not self._hurry() and self._clock.monotonic() < until:
+            starter.join(0.1)
+        if starter.is_alive():
+            log.warning("node.start_left: the database did not answer")
 
     @property
     def name(self) -> str:
@@ -167,8 +191,20 @@ class Node:
 
     def _hurry(self) -> bool:
         """Whether the drain is to end now: a second signal came, or `stop(now=True)`."""
-        self._hurried = self._hurried or not self._signals.empty()
+        while not self._signals.empty():
+            self._hurried = self._signals.get() != _ASKED or self._hurried
         return self._hurried
+
+    def asked_to_drain(self, who: str | None) -> None:
+        """The check-in heard that somebody asked (`qsched nodes drain`): the same as SIGTERM, once. Returns at once."""
+        if self._asked or self._leaving.is_set():
+            return
+        self._asked = True
+        log.info("node.drain_requested by=%s", who or "-")
+        if self.settings.embedded:
+            threading.Thread(target=self._end, name="qsched-drain", daemon=True).start()
+        else:
+            self._signals.put(_ASKED)
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -184,38 +220,53 @@ class Node:
         jobs = () if declared is None else declared.jobs
         return JobRegistry(self.settings.apps, jobs, self.settings.allow)
 
-    def _start_up(self, declared: Declarations | None, registry: JobRegistry) -> None:
+    def _start_up(
+        self,
+        declared: Declarations | None,
+        registry: JobRegistry,
+        leaving: threading.Event,
+        ready: threading.Event,
+    ) -> None:
         """Open the store, apply the files, register, run; a database that is away is waited for."""
         wait = _BACKOFF[0]
-        while not self._leaving.is_set():
+        while not leaving.is_set():
             try:
-                self._services = self._open(declared, registry)
-                log.info(
-                    "node.ready name=%s incarnation=%s capacity=%s",
-                    self.name,
-                    self.incarnation,
-                    self.settings.capacity,
-                )
-                break
+                services = self._open(declared, registry, leaving)
             except StoreUnavailable as error:
                 log.warning("node.waiting reason=%s", error)
-                self._clock.wait(self._leaving, wait)
+                self._clock.wait(leaving, wait)
                 wait = min(wait * 2, _BACKOFF[1])
+                continue
             except BaseException as error:
                 self._failed = error
                 if self.settings.embedded:
                     log.error("node.failed reason=%s", error)
-                self._leaving.set()
-        self._ready.set()
+                leaving.set()
+                break
+            if services is not None and self._leaving is not leaving:  # it was not waited for
+                self._shut(services)
+            elif services is not None:
+                self._services = services
+                said = (self.name, self.incarnation, self.settings.capacity)
+                log.info("node.ready name=%s incarnation=%s capacity=%s", *said)
+            break
+        ready.set()
 
-    def _open(self, declared: Declarations | None, registry: JobRegistry) -> Services:
+    def _open(
+        self, declared: Declarations | None, registry: JobRegistry, leaving: threading.Event
+    ) -> Services | None:
+        """The services, running; None when the node was told to leave before it was one."""
         settings = self.settings
         if self._store is None:
             self._store = open_store(self.url, cluster=settings.cluster, create=True, lease=settings.lease)
-        revision = None
+        store, revision = self._store, None
         if declared is not None and settings.apply != "never":
-            revision = self._apply(self._store, declared)
-        services = Services(self._store, settings, registry, loop=self._loop, revision=revision)
+            revision = self._apply(store, declared)
+        if leaving.is_set():
+            return None
+        services = Services(
+            store, settings, registry, loop=self._loop, revision=revision, asked_to_drain=self.asked_to_drain
+        )
         services.start()
         return services
 
@@ -248,39 +299,46 @@ class Node:
         parts = services.parts
         timeout = format_duration(self.settings.drain_timeout)
         log.info("node.drain running=%s at_most=%s (a second signal: now)", parts.hand.running(), timeout)
-        services.stop_taking()
-        self._say(services, DRAINING)
-        drain = Drain(services, self._hurry)
-        drain.wait(self.settings.drain_timeout / 1_000_000)
-        if not parts.hand.idle():
-            services.pool.cancel_all(SHUTDOWN)
-            drain.wait_for_cancelled()
-        code = drain.exit_code()
-        if parts.hand.idle():
-            services.stop()
-            self._say(services, STOPPED)
+        drain = Drain(services, self._hurry, leaves=not self.settings.embedded)
+        # Beside it: a database that does not answer must not hold up the drain.
+        saying = threading.Thread(
+            target=self._say, args=(services, DRAINING), name="qsched-draining", daemon=True
+        )
+        saying.start()
+        ended = drain.run(self.settings.drain_timeout / 1_000_000)
+        code, handed_over = drain.exit_code(), drain.handed_over
+        if ended:
+            saying.join(2.0)
+            self._shut(services, handed_over)
         elif self.settings.embedded:
             # What still runs goes on to check in and is settled when it ends: nobody may run it beside itself.
             threading.Thread(
-                target=self._stop_later, args=(services,), name="qsched-stop", daemon=True
+                target=self._stop_later, args=(services, drain), name="qsched-stop", daemon=True
             ).start()
         else:
-            drain.abandon()  # does not return
-        log.info("node.stop name=%s handed_over=%s", parts.who.name, drain.handed_over)
+            drain.abandon()
+        drain.over()
+        log.info("node.stop name=%s handed_over=%s", parts.who.name, handed_over)
         return code
 
-    def _stop_later(self, services: Services) -> None:
-        Drain(services, lambda: False).wait(float("inf"))
-        services.stop()
-        self._say(services, STOPPED)
+    def _stop_later(self, services: Services, drain: Drain) -> None:
+        drain.wait_on()
+        self._shut(services, drain.handed_over)
         services.parts.store.close()
 
+    def _shut(self, services: Services, handed_over: int = 0) -> None:
+        """Nothing runs here any more: end the services, and say so."""
+        services.stop()
+        self._say(services, STOPPED, handed_over)
+
     @staticmethod
-    def _say(services: Services, state: str) -> None:
+    def _say(services: Services, state: str, handed_over: int | None = None) -> None:
         incarnation = services.parts.who.incarnation
         try:
             services.parts.store.transaction(
-                "node state", lambda tx: set_state(tx, incarnation, state), patience=2.0
+                "node state",
+                lambda tx: set_state(tx, incarnation, state, handed_over=handed_over),
+                patience=2.0,
             )
         except SchedulerError as error:
             log.warning("node.state_unsaid state=%s reason=%s", state, error)

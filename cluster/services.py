@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.context import RunRequest
@@ -48,9 +48,11 @@ class Services:
         *,
         loop: asyncio.AbstractEventLoop | None = None,
         revision: int | None = None,
+        asked_to_drain: Callable[[str | None], None] = lambda _: None,
     ) -> None:
         clock: Clock = SystemClock()
         self.settings = settings
+        self._asked_to_drain = asked_to_drain
         self.parts = Parts(
             store,
             clock,
@@ -84,9 +86,13 @@ class Services:
             loop.start()
 
     def stop_taking(self) -> None:
-        """Take nothing more; what was taken and not begun is released."""
+        """Take nothing more; what was taken and not begun is released. The planner may still be in its last take."""
         self.parts.who.draining = True
-        self._loops["planner"].stop(self.settings.lease / 2_000_000)
+        self._loops["planner"].end()
+
+    def takes(self) -> bool:
+        """Whether the planner may still be in a take."""
+        return not self._loops["planner"].stop(0.0)
 
     def stop(self) -> None:
         """End the loops, the check-in last."""

@@ -47,6 +47,11 @@ class Hand:
         with self._lock:
             return (firing_id, fence) in self._held
 
+    def held(self) -> set[tuple[int, int]]:
+        """(firing id, fence) of everything in hand."""
+        with self._lock:
+            return set(self._held)
+
     @property
     def empty(self) -> threading.Event:
         """Set while nothing is in hand."""

@@ -28,6 +28,7 @@ _MOST = 500
 """Outcomes settled in one transaction."""
 _RETRY = (0.2, 5.0)
 """Seconds between tries while the database is away: first and longest."""
+_RETRY_DRAINING = 0.5
 
 log = logging.getLogger("qsched.settler")
 
@@ -98,7 +99,8 @@ class Settler:
             except StoreUnavailable as error:
                 log.warning("settle.waiting firings=%s reason=%s", len(batch), error)
                 self._parts.pause(wait * (0.8 + 0.4 * self._random.random()))
-                wait = min(wait * 2, _RETRY[1])
+                # A node that drains has no time for long waits: what it cannot settle, others take for lost.
+                wait = min(wait * 2, _RETRY_DRAINING if self._parts.who.draining else _RETRY[1])
             except Exception as error:
                 bug = not isinstance(error, StoreError)
                 log.error(
@@ -272,8 +274,7 @@ class Settler:
             elif ending.state == SUCCEEDED:
                 log.debug("firing.succeeded trigger=%s firing=%s", each.request.trigger, ending.firing_id)
             else:
-                level = logging.WARNING if ending.state == DUE else logging.ERROR
-                event = "firing.retry" if ending.state == DUE else f"firing.{ending.state}"
+                level, event = _said_of(ending)
                 log.log(
                     level,
                     "%s trigger=%s firing=%s %s",
@@ -282,6 +283,14 @@ class Settler:
                     ending.firing_id,
                     ending.note,
                 )
+
+
+def _said_of(ending: Ending) -> tuple[int, str]:
+    """How loud, and the event's name: what somebody wanted to end, or handed over, is nobody's error."""
+    if ending.state == DUE:
+        return logging.WARNING, "firing.handed_over" if ending.outcome == INTERRUPTED else "firing.retry"
+    wanted = ending.state == CANCELLED
+    return logging.WARNING if wanted else logging.ERROR, f"firing.{ending.state}"
 
 
 def _error_text(outcome: Outcome) -> str | None:

@@ -1,0 +1,76 @@
+"""The last transaction of a node that leaves although bodies still run: settles them, gives back the rest, says it stopped."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from ..triggers.instant import SECOND
+from .errors import SHUTDOWN
+from .firing import CANCELLED, DUE, LOST
+from .outcome import INTERRUPTED
+from .store.finish import Ending, finish_ours, release
+from .store.firing_rows import OpenFiring, running_here
+from .store.node_rows import STOPPED, lock_own, set_state
+from .store.tx import Tx
+
+
+class Left(NamedTuple):
+    """What became of what ran."""
+
+    broken_off: int
+    released: int
+    unsettled: int
+    """Ended here, and the store has not heard how: the others will take them for lost."""
+
+
+def leave(
+    tx: Tx,
+    incarnation: int,
+    begun: Collection[tuple[int, int]],
+    ended: Collection[tuple[int, int]],
+    before: int,
+) -> Left | None:
+    """Settle the bodies that have begun and not ended; None when this incarnation was declared dead: others have it all.
+
+    `begun` and `ended` are (firing id, fence), the latter bodies whose end has not landed; `before` counts those that this
+    drain broke off earlier. Nothing of the process may run after the commit: a body that cannot be stopped must not run
+    beside its successor, which is not due before a second has passed.
+    """
+    # The node's row first, as everywhere, and for writing: a take in flight shares it, so its rows are seen below or never.
+    if not lock_own(tx, incarnation):
+        return None
+    rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
+    broken_off = [row for key, row in rows.items() if key in begun]
+    if broken_off:
+        finish_ours(tx, [_ending(row, incarnation, tx.now()) for row in broken_off])
+    unsettled = rows.keys() & set(ended)
+    released = release(tx, incarnation, rows.keys() - set(begun) - unsettled)
+    set_state(tx, incarnation, STOPPED, handed_over=before + len(broken_off))
+    return Left(len(broken_off), released, len(unsettled))
+
+
+def _ending(row: OpenFiring, incarnation: int, now: int) -> Ending:
+    state, outcome, what = LOST, LOST, ""
+    if (
+        row.cancel_requested_at is not None
+    ):  # somebody wanted it to end anyway: it does not begin anew elsewhere
+        state, outcome, what = CANCELLED, CANCELLED, "; its cancel was requested"
+    elif row.request_recovery:
+        state, outcome, what = DUE, INTERRUPTED, "; due again for any node"
+    return Ending(
+        row.id,
+        incarnation,
+        row.fence,
+        row.trigger_id,
+        row.permit_key,
+        state,
+        outcome,
+        now,
+        note=f"{SHUTDOWN}: its body did not end{what}",
+        run_at=now + SECOND if state == DUE else None,
+        attempt=row.attempt,
+        next_attempt=row.attempt,
+        refires=row.refires,
+        recoveries=row.recoveries,
+        recovering=row.recoveries > 0,
+        started_at=row.started_at,
+    )
