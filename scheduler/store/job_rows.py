@@ -156,7 +156,22 @@ def set_overlap(tx: Tx, overlaps: Mapping[int, str]) -> int:
             ("version", "overlap"),
             [(row[0], row[1], row[1] + 1, overlaps[stale[row[0]][0]]) for row in locked],
         )
+    for job_id in sorted({job for job, before in stale.values() if before == "allow"}):
+        _queue_what_waits(tx, job_id)
     return len(stale)
+
+
+def _queue_what_waits(tx: Tx, job_id: int) -> None:
+    """What was decided while the job allowed overlap takes turns from now on.
+
+    What runs already has no permit to give back; a take sees that it runs (`take_rows.lock_permits`).
+    """
+    tx.run(
+        "UPDATE qsched_firings SET permit_key = ?"
+        " WHERE job_id = ? AND state IN ('due', 'running') AND state = 'due'",
+        permit_key(job_id),
+        job_id,
+    )
 
 
 def make_job_permits(tx: Tx, job_ids: Sequence[int]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..errors import SchedulerError
+from .dialects import POSTGRESQL
 from .tables import firings, permits, trigger_clocks
 from .tx import Tx
 
@@ -276,11 +277,19 @@ def fail_due(tx: Tx, firing_id: int, note: str) -> None:
 
 
 def lock_permits(tx: Tx, keys: Collection[str]) -> dict[str, int | None]:
-    """{key: the firing that holds it, or None} of those permits that nobody is changing now; locked until commit."""
-    condition, values = tx.among("permit_key", sorted(keys))
+    """{key: the firing that holds it, or None} of those permits that nobody is changing now; locked until commit.
+
+    A job that allowed overlap until a moment ago may run several: then any of them counts as the holder.
+    """
+    condition, values = tx.among("p.permit_key", sorted(keys))
+    running = (
+        "(SELECT MIN(f.id) FROM qsched_firings f WHERE f.job_id = p.job_id"
+        " AND f.state IN ('due', 'running') AND f.state = 'running')"
+    )
+    locking = tx.dialect.skip_locked.replace("UPDATE", "UPDATE OF p") if tx.dialect is POSTGRESQL else ""
     rows = tx.run(
-        f"SELECT permit_key, firing_id FROM qsched_permits WHERE cluster = ? AND {condition} AND n = 0"
-        f" ORDER BY permit_key{tx.dialect.skip_locked}",
+        f"SELECT p.permit_key, COALESCE(p.firing_id, {running}) FROM qsched_permits p"
+        f" WHERE p.cluster = ? AND {condition} AND p.n = 0 ORDER BY p.permit_key{locking or tx.dialect.skip_locked}",
         tx.cluster,
         *values,
     )
