@@ -6,17 +6,16 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc
-from sqlalchemy.pool import NullPool, StaticPool
+from sqlalchemy import Connection, Engine, exc
 
 from ...triggers.instant import SECOND
 from ..clock import Clock, SystemClock
 from ..errors import ConstraintHit, StoreError, StoreMissing, StoreUnavailable
 from . import sqlite_file
-from .dialects import MARIADB, POSTGRESQL, SQLITE, Session, connect_arguments, parse_store_url
+from .dialects import POSTGRESQL, SQLITE, Session, parse_store_url
+from .engines import file_engine, server_engine
 from .gate import Gate, OpenGate
 from .trouble import Trouble, hint_of, trouble_of, words_of
 from .tx import Tx
@@ -195,30 +194,8 @@ class Store:
 
     def _make_engine(self, lane: str) -> Engine:
         if self._local:
-            opened = partial(sqlite_file.connect, self.file, read_only=self.read_only)
-            engine = create_engine("sqlite://", poolclass=StaticPool, creator=opened, hide_parameters=True)
-            event.listen(engine, "begin", _begin_sqlite)
-            return engine
-        options: dict[str, Any] = {
-            "connect_args": connect_arguments(
-                self.dialect, self.url, Session(self.lease, lane, self.read_only)
-            ),
-            "hide_parameters": True,  # they may hold a secret
-            "pool_reset_on_return": None,  # every transaction here ends in COMMIT or ROLLBACK
-        }
-        if self.dialect is POSTGRESQL:
-            options["use_native_hstore"] = False  # saves a round trip at the first connection
-        if lane == "schema":
-            options["poolclass"] = NullPool
-        else:
-            # One check-in connection and never a second: it also holds the node's session lock.
-            size, overflow = (1, 0) if lane == "check_in" else (6, 4)
-            options |= {"pool_size": size, "max_overflow": overflow}
-            options["pool_timeout"] = max(1.0, self.lease / SECOND / 4)
-        engine = create_engine(self.url, **options)
-        if self.dialect is MARIADB:
-            event.listen(engine, "connect", _isolate_mariadb(self.read_only))
-        return engine
+            return file_engine(self.file, read_only=self.read_only)
+        return server_engine(self.dialect, self.url, Session(self.lease, lane, self.read_only))
 
     def connection(self) -> Any:
         """A raw driver connection of the caller's own (for LISTEN), not the pool's; the caller closes it."""
@@ -283,25 +260,6 @@ os.register_at_fork(
     after_in_parent=_each(Store.after_fork_in_parent),
     after_in_child=_each(Store.after_fork_in_child),
 )
-
-
-def _isolate_mariadb(read_only: bool) -> Callable[[Any, Any], None]:
-    # A statement of its own: the variable behind it is called differently before and after MariaDB 11.1.
-    statement = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED" + (
-        ", READ ONLY" if read_only else ""
-    )
-
-    def isolate(connection: Any, _record: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-
-    return isolate
-
-
-def _begin_sqlite(conn: Connection) -> None:
-    # A deferred transaction that reads and then writes dies at once when another writer was faster.
-    reading = conn.get_execution_options().get("qsched_read")
-    conn.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
 
 def _roll_back(conn: Connection) -> None:

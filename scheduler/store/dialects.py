@@ -1,5 +1,6 @@
 """What differs between PostgreSQL, MariaDB and SQLite: URLs, drivers, session settings, the clock, locks."""
 
+import math
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -95,6 +96,24 @@ class Session:
     """work | check_in (every deadline ≤ lease/4, amendment 17) | schema (may take its time)"""
     read_only: bool = False
 
+    @property
+    def statement_within(self) -> float | None:
+        """Seconds after which the server breaks a statement off. Sooner than ours: its answer is a plain error."""
+        lease = self.lease / SECOND
+        return {"work": lease, "check_in": lease / 5}.get(self.lane)
+
+    @property
+    def answer_within(self) -> float | None:
+        """Seconds after which a server that does not answer is given up, and the connection with it."""
+        lease = self.lease / SECOND
+        return {"work": lease * 1.25, "check_in": lease / 4}.get(self.lane)
+
+    @property
+    def connect_within(self) -> float:
+        """Seconds after which a connection that does not come about is given up."""
+        quarter = self.lease / SECOND / 4
+        return quarter if self.lane == "check_in" else max(2.0, quarter)
+
 
 _READ_FROM_URL = {"options", "ssl_disabled"}
 _LOCAL = {"", "localhost", "127.0.0.1", "::1"}
@@ -117,7 +136,7 @@ def _postgresql_arguments(url: URL, session: Session) -> dict[str, Any]:
         "default_transaction_isolation": "read\\ committed",
         "idle_in_transaction_session_timeout": 0 if patient else lease // 2,
         "lock_timeout": 60_000 if patient else lease // 4,
-        "statement_timeout": 0 if patient else deadline,
+        "statement_timeout": max(1, int((session.statement_within or 0) * 1000)) if not patient else 0,
         "timezone": "UTC",
         # A prepared plan made while the ledger is empty would be a scan for ever (measured 1.2-1.6 times);
         # with scans off their cost is what starts the JIT compiler, for 0.1 s and more.
@@ -136,7 +155,7 @@ def _postgresql_arguments(url: URL, session: Session) -> dict[str, Any]:
     seconds = max(1, deadline // 1000)
     return {
         "options": f"{own} {given if isinstance(given, str) else ' '.join(given)}".strip(),
-        "connect_timeout": max(2, lease // 4000),  # libpq knows no shorter one
+        "connect_timeout": math.ceil(max(2.0, session.connect_within)),  # libpq knows no shorter one
         "application_name": "qsched",
         # A partition must not hold a thread longer than its statement may take.
         "tcp_user_timeout": max(1000, deadline),
@@ -149,23 +168,20 @@ def _postgresql_arguments(url: URL, session: Session) -> dict[str, Any]:
 def _mariadb_arguments(session: Session) -> dict[str, Any]:
     lease = session.lease / SECOND
     patient = session.lane == "schema"
-    deadline = lease / 4 if session.lane == "check_in" else lease
     settings: dict[str, object] = {
         "time_zone": "'+00:00'",
         "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
         # Whole seconds, both of them.
         "innodb_lock_wait_timeout": 60 if patient else max(1, int(lease / 4)),
         "idle_transaction_timeout": 0 if patient else max(1, int(lease / 2)),
-        "max_statement_time": 0 if patient else deadline,
+        "max_statement_time": session.statement_within or 0,
     }
     arguments: dict[str, Any] = {
         "init_command": "SET SESSION " + ", ".join(f"{name}={value}" for name, value in settings.items()),
-        "connect_timeout": max(1.0, lease / 4),
+        "connect_timeout": session.connect_within,
     }
     if not patient:
-        # The server's deadline comes first, so that its answer is a plain error and no lost connection.
-        waiting = deadline if session.lane == "check_in" else deadline * 1.25
-        arguments |= {"read_timeout": waiting, "write_timeout": waiting}
+        arguments |= {"read_timeout": session.answer_within, "write_timeout": session.answer_within}
     return arguments
 
 

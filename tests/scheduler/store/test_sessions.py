@@ -54,7 +54,7 @@ def test_postgresqls_time_outs_follow_from_the_lease(postgres: PostgresServer) -
         "application_name": "qsched",
     }
     assert store.transaction("w", _postgresql) == expected
-    assert store.transaction("w", _postgresql, urgent=True) == expected | {"statement_timeout": "2s"}
+    assert store.transaction("w", _postgresql, urgent=True) == expected | {"statement_timeout": "1600ms"}
     patient = store.change_schema("s", lambda conn: _postgresql(Tx(conn, POSTGRESQL, 0, None)))
     assert patient["statement_timeout"] == patient["idle_in_transaction_session_timeout"] == "0"
     store.close()
@@ -101,7 +101,7 @@ def test_mariadbs_time_outs_follow_from_the_lease(mariadb: MariaServer) -> None:
         "character_set_client": "utf8mb4",
     }
     assert store.transaction("w", ask) == expected
-    assert store.transaction("w", ask, urgent=True) == expected | {"max_statement_time": 2.0}
+    assert store.transaction("w", ask, urgent=True) == expected | {"max_statement_time": 1.6}
     store.close()
     reader = Store(mariadb.url, lease=LEASE, read_only=True)
     assert reader.read("r", ask)["tx_read_only"] == 1
