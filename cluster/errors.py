@@ -3,6 +3,7 @@
 QschedError (triggers/errors.py)
   ClusterError
     NodeSettingsError (ValueError)   a node was given settings that make no sense
+    LeaseUnavailable                 whoever grants the leader's lease cannot be asked
 """
 
 from ..triggers.errors import QschedError
@@ -14,3 +15,7 @@ class ClusterError(QschedError):
 
 class NodeSettingsError(ClusterError, ValueError):
     """A node was given settings that make no sense; the message names the setting, the value and what is allowed."""
+
+
+class LeaseUnavailable(ClusterError):
+    """Whoever grants the lease cannot be asked, or does not answer as it should. It is not won then, and not renewed."""

@@ -34,6 +34,18 @@ class Coordination(NamedTuple):
         return self.mode == LEADER and self.fallen_back_at is None
 
 
+class LeaderSeen(NamedTuple):
+    """What one look finds of the leader."""
+
+    row: Coordination
+    now: int
+    lives: bool
+    """Whether there is one whose node row is alive; its lease is another question."""
+    undecidable: str | None
+    unloadable: str | None
+    """What its node row says it cannot do."""
+
+
 _COLUMNS = "coordination, elector, epoch, leader_incarnation, leader_until, fallen_back_at"
 
 
@@ -68,6 +80,19 @@ def cluster_names(tx: Tx) -> list[str]:
 def coordination(tx: Tx) -> Coordination:
     """How the nodes agree now; locks nothing."""
     return _read(tx, "")
+
+
+def look_at_leader(tx: Tx) -> LeaderSeen:
+    """How the nodes agree now, and what the leader says of itself; one statement, locks nothing."""
+    columns = ", ".join(f"c.{name}" for name in _COLUMNS.split(", "))
+    row: Any = tx.run(
+        f"SELECT {columns}, n.state, n.lease_until, n.undecidable, n.unloadable, {tx.now_column}"
+        " FROM qsched_clusters c LEFT JOIN qsched_nodes n ON n.incarnation = c.leader_incarnation WHERE c.id = ?",
+        tx.cluster,
+    ).one()
+    now = tx.saw_now(row[10])
+    lives = row[6] == "up" and row[7] > now
+    return LeaderSeen(Coordination(*row[:6]), now, lives, row[8], row[9])
 
 
 def choose_coordination(tx: Tx, mode: str | None, elector: str | None) -> Coordination:
