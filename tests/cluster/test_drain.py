@@ -1,81 +1,20 @@
-"""SIGTERM on real processes: what runs may end, what does not is handed over, and nobody runs beside a successor."""
+"""The end of real processes: what runs may end, what does not is handed over, and nobody runs beside a successor."""
 
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from qsched.scheduler.apply import apply
 from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.control import fire
-from qsched.scheduler.store.database import Store
-from qsched.scheduler.store.schema import open_store
-from qsched.triggers.declaration import load
 from qsched.triggers.instant import SECOND
 
+from support.command_line import Command
 from support.declared import rows
-from support.ledger import Ledger
-from support.nodes import JOBS, NodeProcess, Nodes
+from support.drain_stage import Stage
+from support.nodes import Nodes
 from support.waiting import wait_until
-
-YAML = """
-qsched: 1
-jobs:
-  polite: {{python: "{jobs}:linger", data: {{ledger: "{ledger}", seconds: 1}}}}
-  long: {{python: "{jobs}:linger", data: {{ledger: "{ledger}", seconds: 20}}}}
-  long_recoverable: {{python: "{jobs}:linger", data: {{ledger: "{ledger}", seconds: 20}}, request_recovery: true}}
-  deaf: {{python: "{jobs}:linger", data: {{ledger: "{ledger}", seconds: 20, deaf: true}}}}
-  deaf_recoverable:
-    python: "{jobs}:linger"
-    data: {{ledger: "{ledger}", seconds: 20, deaf: true}}
-    request_recovery: true
-  command: {{command: "echo $$ > {pid}; sleep 60"}}
-triggers:
-  polite: {{job: polite, cron: "0 0 1 1 *"}}
-  long: {{job: long, cron: "0 0 1 1 *"}}
-  long_recoverable: {{job: long_recoverable, cron: "0 0 1 1 *"}}
-  deaf: {{job: deaf, cron: "0 0 1 1 *"}}
-  deaf_recoverable: {{job: deaf_recoverable, cron: "0 0 1 1 *"}}
-  command: {{job: command, cron: "0 0 1 1 *"}}
-"""
-
-
-class Stage:
-    """A store with these triggers, and the nodes of one test."""
-
-    def __init__(self, nodes: Nodes) -> None:
-        self.nodes = nodes
-        folder = nodes.folder
-        self.ledger = Ledger(folder / "ledger")
-        self.command_pid = folder / "command.pid"
-        self.file = folder / "qsched.yaml"
-        self.file.write_text(YAML.format(jobs=JOBS, ledger=self.ledger.path, pid=self.command_pid))
-        self.store: Store = open_store(nodes.url, create=True)
-        apply(self.store, load([self.file], now=SystemClock().wall()), who="test")
-
-    def node(self, name: str, timeout: str = "500ms") -> NodeProcess:
-        node = self.nodes.start(name, "--drain-timeout", timeout, file=self.file)
-        node.wait_ready()
-        return node
-
-    def begin(self, *triggers: str) -> list[int]:
-        """Fire these, and wait until each has begun."""
-        before = len(self.ledger.lines("began"))
-        ids = [fire(self.store, trigger) for trigger in triggers]
-        wait_until(lambda: len(self.ledger.lines("began")) == before + len(ids), f"{triggers} to begin")
-        return ids
-
-    def row(self, firing: int, columns: str) -> tuple[Any, ...]:
-        (found,) = rows(self.store, f"SELECT {columns} FROM qsched_firings WHERE id = ?", firing)
-        return found
-
-    def nodes_rows(self) -> list[tuple[Any, ...]]:
-        return rows(self.store, "SELECT name, state, renew_seq FROM qsched_nodes ORDER BY incarnation")
-
-    def ended(self) -> list[int]:
-        return [line["firing"] for line in self.ledger.lines("ended")]
 
 
 @pytest.fixture
@@ -105,7 +44,7 @@ def test_what_ends_in_time_ends_well_and_the_exit_code_is_0(stage: Stage, number
     assert stage.ended() == [firing]
     assert stage.row(firing, "state, outcome, attempt") == ("succeeded", "succeeded", 0)
     assert stage.row(later, "state, fence") == ("due", 0)  # nothing is taken any more
-    assert [row[:2] for row in stage.nodes_rows()] == [("one", "stopped")]
+    assert stage.nodes_rows("name, state, handed_over") == [("one", "stopped", 0)]
     assert stage.nodes.troubles() == []
 
 
@@ -137,6 +76,19 @@ def hand_over(stage: Stage) -> None:
     assert two.wait() == 8
 
 
+def test_being_broken_off_is_nobodys_error_whatever_kind_of_job_it_is(stage: Stage) -> None:
+    """Hand-over and cancel are told once each, as warnings: no error lines, no tracebacks out of any executor."""
+    node = stage.node("one")
+    stage.begin("long", "long_recoverable", "on_loop")
+    stage.begin_command("command")
+    node.signal()
+    assert node.wait() == 8
+    assert stage.nodes.troubles() == []
+    assert node.log().count("firing.handed_over") == 2
+    assert node.log().count("firing.cancelled") == 2
+    assert stage.nodes_rows("state, handed_over") == [("stopped", 4)]
+
+
 def test_a_job_that_is_not_recoverable_is_cancelled(stage: Stage) -> None:
     node = stage.node("one")
     (firing,) = stage.begin("long")
@@ -161,18 +113,34 @@ def leave_threads(stage: Stage) -> None:
     node.signal()
     assert node.wait(within=20) == 8
     columns = "state, run_at, attempt, fence, incarnation"
-    ((ended_at,),) = rows(stage.store, "SELECT ended_at FROM qsched_nodes")
+    ((ended_at,),) = stage.nodes_rows("ended_at")
     assert stage.row(recoverable, columns) == ("due", ended_at + SECOND, 0, 1, None)
     assert stage.row(lost, "state, outcome") == ("lost", "lost")
-    assert [row[:2] for row in stage.nodes_rows()] == [("one", "stopped")]
+    assert stage.nodes_rows("name, state, handed_over") == [("one", "stopped", 2)]
     assert stage.ended() == []
+
+
+def test_a_body_that_hears_nothing_runs_elsewhere_once_its_process_is_gone(stage: Stage) -> None:
+    one = stage.node("one")
+    (firing,) = stage.begin("deaf_recoverable")
+    two = stage.node("two")
+    one.signal()
+    assert one.wait(within=20) == 8
+    ((left_at,),) = rows(stage.store, "SELECT ended_at FROM qsched_nodes WHERE name = 'one'")
+    wait_until(lambda: len(stage.ledger.lines("began")) == 2, "the second run")
+    second = stage.ledger.lines("began")[1]
+    assert (second["node"], second["firing"], second["fence"], second["attempt"]) == ("two", firing, 2, 0)
+    assert second["at"] >= left_at + SECOND
+    two.signal()
+    two.signal()
+    assert two.wait(within=20) == 8
 
 
 def test_a_second_signal_ends_the_drain(stage: Stage) -> None:
     node = stage.node("one", timeout="60s")
     (firing,) = stage.begin("long_recoverable")
     node.signal()
-    wait_until(lambda: stage.nodes_rows()[0][1] == "draining", "the drain to begin")
+    stage.wait_draining()
     node.signal()
     assert node.wait(within=20) == 8
     assert stage.row(firing, "state, attempt") == ("due", 0)
@@ -182,7 +150,7 @@ def test_check_ins_go_on_to_the_end_of_a_drain(stage: Stage) -> None:
     node = stage.node("one", timeout="2s")
     stage.begin("deaf")
     node.signal()
-    wait_until(lambda: stage.nodes_rows()[0][1] == "draining", "the drain to begin")
+    stage.wait_draining()
     before = stage.nodes_rows()[0][2]
     assert node.wait(within=20) == 8
     assert stage.nodes_rows()[0][2] >= before + 2
@@ -190,16 +158,62 @@ def test_check_ins_go_on_to_the_end_of_a_drain(stage: Stage) -> None:
 
 def test_a_command_does_not_outlive_its_node(stage: Stage) -> None:
     node = stage.node("one")
-    firing = fire(stage.store, "command")
-    wait_until(lambda: stage.command_pid.exists() and stage.command_pid.read_text().strip(), "the command")
-    pid = int(stage.command_pid.read_text())
+    firing, pid = stage.begin_command("command")
     node.signal()
     assert node.wait(within=20) == 8
     wait_until(lambda: not psutil.pid_exists(pid), "the command to be gone")
     assert stage.row(firing, "state")[0] == "cancelled"
 
 
+def test_a_command_that_hears_nothing_is_killed_and_then_handed_over_as_ended(stage: Stage) -> None:
+    """Its body can be ended for certain, so another node need not wait a second for it, and no run of it is lost."""
+    node = stage.node("one")
+    firing, pid = stage.begin_command("deaf_command")
+    node.signal()
+    assert node.wait(within=20) == 8
+    wait_until(lambda: not psutil.pid_exists(pid), "the command to be gone")
+    assert stage.row(firing, "state, attempt") == ("due", 0)
+    ((outcome, ended_at, due_at),) = rows(
+        stage.store, "SELECT outcome, finished_at, next_run_at FROM qsched_attempts"
+    )
+    assert (outcome, due_at) == ("interrupted", ended_at)
+
+
 def test_an_idle_node_ends_at_once(stage: Stage) -> None:
     node = stage.node("one", timeout="60s")
     node.signal()
     assert node.wait(within=10) == 0
+
+
+@pytest.mark.long
+@pytest.mark.alone
+@pytest.mark.parametrize("seconds", [0, 3, 6])
+def test_a_process_whose_jobs_hear_nothing_is_gone_within_a_second_of_its_time(
+    stage: Stage, seconds: int
+) -> None:
+    clock = SystemClock()
+    node = stage.node("one", timeout=f"{seconds}s")
+    stage.begin("deaf", "deaf_recoverable")
+    began = clock.monotonic()
+    node.signal()
+    assert node.wait(within=30) == 8
+    assert seconds <= clock.monotonic() - began <= seconds + 1.1
+
+
+def test_a_node_drains_when_it_is_asked_to_from_elsewhere(stage: Stage, qsched: Command) -> None:
+    node = stage.node("one", "500ms", "--check-in", "100ms")
+    stage.node("two")
+    (firing,) = stage.begin("long")
+    assert stage.row(firing, "incarnation") in [(1,), (2,)]
+    name = "one" if stage.row(firing, "incarnation") == (1,) else "two"
+    said = qsched("--store", stage.nodes.url, "nodes", "drain", name, "--wait")
+    assert (said.code, said.out) == (8, f"{name} stopped, 1 handed over or cancelled\n")
+    drained, other = stage.nodes.all if name == "one" else stage.nodes.all[::-1]
+    assert drained.wait() == 8
+    assert "node.drain_requested by=" in drained.log()
+    said = qsched("--store", stage.nodes.url, "nodes", "drain", name)
+    assert said.code == 4
+    other.signal()
+    assert other.wait() == 0
+    assert stage.nodes.troubles() == []
+    assert node in stage.nodes.all

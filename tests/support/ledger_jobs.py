@@ -1,5 +1,6 @@
 """Jobs of the tests' nodes: each appends what it did to a ledger outside of qsched's tables."""
 
+import asyncio
 import json
 import os
 import threading
@@ -50,4 +51,12 @@ def linger(ctx: JobContext, ledger: str, seconds: float, deaf: bool = False) -> 
         threading.Event().wait(seconds)
     else:
         ctx.sleep(seconds)
+    append(ledger, what="ended", at=_clock.wall(), **_said(ctx))
+
+
+@job
+async def linger_on_loop(ctx: JobContext, ledger: str, seconds: float) -> None:
+    """`linger` as an async job."""
+    append(ledger, what="began", at=_clock.wall(), **_said(ctx))
+    await asyncio.sleep(seconds)
     append(ledger, what="ended", at=_clock.wall(), **_said(ctx))
