@@ -1,21 +1,26 @@
 """The check-in: a node proves every second that it lives, hears what is asked of it, and compares hand and ledger.
 
-Own thread, own connection. Finding no row to renew means that others declared this node dead: then all that runs is told,
-and the node goes on under a new incarnation.
+Own thread, own connection, which also holds the node's session lock. Finding no row to renew means that others declared
+this node dead: then all that runs is told, and the node goes on under a new incarnation.
 """
 
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..scheduler.errors import LEASE_LOST, SchedulerError, StoreUnavailable
 from ..scheduler.parts import Parts
+from ..scheduler.store.cluster_rows import Coordination
 from ..scheduler.store.finish import release
 from ..scheduler.store.firing_rows import OpenFiring, running_here
 from ..scheduler.store.node_rows import CheckIn as Said
-from ..scheduler.store.node_rows import NodeFacts, check_in, count_live, register
+from ..scheduler.store.node_rows import NodeFacts, check_in, hear, register
+from ..scheduler.store.session_lock import SessionLock
 from ..scheduler.store.tx import Tx
 from ..triggers.instant import SECOND
+
+_NEVER = float("inf")
 
 log = logging.getLogger("qsched.check_in")
 
@@ -28,29 +33,51 @@ class Answer:
     now: int
     live: int
     running: list[OpenFiring]
+    coordination: Coordination | None = None
+    drain_requested: bool = False
+    drain_requested_by: str | None = None
+    backend: int = 0
+    """The server's session that it spoke with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Whom a check-in tells: one firing to stop, or all of them."""
+    """Whom a check-in tells what it heard, and asks what it says: one firing to stop, or all of them."""
 
     cancel: Callable[[int, int, str], None]
     """(firing id, fence, reason)"""
     cancel_all: Callable[[str], None]
     available: Callable[[], None] = lambda: None
     """The database answers again."""
+    drain: Callable[[str | None], None] = lambda who: None
+    """Somebody (who) asked this node to drain; told once."""
+    reds: Callable[[], Mapping[str, str]] = dict
+    """{loop: reason}: what is red on this node."""
 
 
 class CheckInService:
-    """One per node. `interval` and `lease` in µs."""
+    """One per node. `interval` and `lease` in µs. Without `lock` its end is known by its lease only."""
 
-    def __init__(self, parts: Parts, facts: NodeFacts, interval: int, telling: Telling) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        facts: NodeFacts,
+        interval: int,
+        telling: Telling,
+        lock: SessionLock | None = None,
+    ) -> None:
         self._parts = parts
         self._facts = facts
         self._interval = interval
         self._telling = telling
+        self._lock = lock
         self._failing_since: int | None = None
         self._missed = 0
+        self._drains = False
+        self._backend = 0
+        self.steady_since = _NEVER
+        """Monotonic seconds since which every check-in landed, over one connection: what was seen of others in that time may
+        be believed. Infinite while they fail."""
 
     def register(self) -> None:
         """Begin a new incarnation."""
@@ -66,12 +93,14 @@ class CheckInService:
     def _trust_from(self, sent: float) -> None:
         # Counted from before the request was sent, and ended a check-in early: never longer than the others can believe.
         margin = min(self._interval, self._facts.lease // 4)
+        self._parts.who.checked_in_at = sent
         self._parts.who.trusted_until = sent + (self._facts.lease - margin) / SECOND
 
     def step(self) -> float:
         """Check in once; answers the seconds until the next."""
         parts = self._parts
         sent = parts.clock.monotonic()
+        held = parts.hand.held()
         try:
             answer = parts.store.transaction(
                 "check-in", self._check_in, urgent=True, patience=self._deadline()
@@ -79,16 +108,18 @@ class CheckInService:
         except StoreUnavailable as error:
             self._unheard(error)
             return max(0.05, self._interval / SECOND / 4)  # no growing back-off: it would make false deaths
-        self._heard(answer)
+        except BaseException:
+            self.steady_since = _NEVER
+            raise
+        self._heard(answer, sent)
         if not answer.renewed:
             self._fenced()
             return 0.0
         self._trust_from(sent)
         parts.who.live_nodes = max(1, answer.live)
-        for firing in answer.running:
-            if firing.cancel_requested_at is not None:
-                self._telling.cancel(firing.id, firing.fence, "cancel requested")
+        self._tell(answer, held)
         self._reconcile(answer.running)
+        self._hold_lock()
         return max(0.0, self._interval / SECOND - (parts.clock.monotonic() - sent))
 
     def _deadline(self) -> float:
@@ -96,22 +127,37 @@ class CheckInService:
 
     def _check_in(self, tx: Tx) -> Answer:
         parts = self._parts
+        incarnation = parts.who.incarnation
+        heard = hear(tx, incarnation)
+        if heard is None:
+            return Answer(False, tx.now(), 1, [])
+        reds = self._telling.reds()
         said = Said(
-            incarnation=parts.who.incarnation,
+            incarnation=incarnation,
             lease=self._facts.lease,
             running=parts.hand.running(),
             clock_offset=parts.who.offset,
             revision=self._facts.revision,
             undecidable=parts.definitions.undecidable_said(),
             unloadable=parts.definitions.unloadable_said(),
+            session_lock=self._lock is not None and self._lock.held(tx, incarnation, heard.backend),
+            health=json.dumps(dict(reds)) if reds else None,
         )
         renewed = check_in(tx, said)
-        if not renewed:
-            return Answer(False, tx.now(), 1, [])
-        return Answer(True, tx.now(), count_live(tx), running_here(tx, parts.who.incarnation))
+        return Answer(
+            renewed,
+            tx.now(),
+            heard.live,
+            running_here(tx, incarnation) if renewed else [],
+            heard.coordination,
+            heard.drain_requested_at is not None,
+            heard.drain_requested_by,
+            heard.backend,
+        )
 
     def _unheard(self, error: StoreUnavailable) -> None:
         parts = self._parts
+        self.steady_since = _NEVER
         if self._failing_since is None:
             self._failing_since = parts.clock.wall() + parts.who.offset
             log.warning("store.unavailable reason=%s", error)
@@ -119,7 +165,12 @@ class CheckInService:
             self._missed = 1
             log.error("node.untrusted: no check-in landed for a lease; nothing is begun until one does")
 
-    def _heard(self, answer: Answer) -> None:
+    def _heard(self, answer: Answer, sent: float) -> None:
+        pooled = self._lock is not None and self._lock.off
+        replaced = answer.backend != self._backend and not pooled
+        if self.steady_since == _NEVER or (replaced and answer.renewed):
+            self.steady_since = sent
+        self._backend = answer.backend
         if self._failing_since is not None:
             self._parts.who.outages.append((self._failing_since, answer.now))
             del self._parts.who.outages[:-100]
@@ -127,16 +178,55 @@ class CheckInService:
             self._failing_since, self._missed = None, 0
             self._telling.available()
 
+    def _tell(self, answer: Answer, held: set[tuple[int, int]]) -> None:
+        """Tell what runs here what its row says: that it is to stop, or that it is not this node's any more."""
+        for firing in answer.running:
+            if firing.cancel_requested_at is not None:
+                self._telling.cancel(firing.id, firing.fence, "cancel requested")
+        # What was in hand before the rows were read is in them, unless it has ended meanwhile, or somebody took it away.
+        for firing_id, fence in held - {(firing.id, firing.fence) for firing in answer.running}:
+            self._telling.cancel(firing_id, fence, LEASE_LOST)
+        if answer.drain_requested and not self._drains:
+            self._drains = True
+            self._telling.drain(answer.drain_requested_by)
+
     def _fenced(self) -> None:
         parts = self._parts
-        log.error(
-            "node.fenced incarnation=%s: declared dead by others; a new incarnation begins",
-            parts.who.incarnation,
-        )
+        old = parts.who.incarnation
+        log.error("node.fenced incarnation=%s: declared dead by others; a new incarnation begins", old)
         parts.who.trusted_until = 0.0
         self._telling.cancel_all(LEASE_LOST)
         self.register()
+        self._let_go_of_lock(old)
         log.info("node.rejoined incarnation=%s", parts.who.incarnation)
+
+    # -- the session lock ----------------------------------------------------------------------------------------------
+
+    def _hold_lock(self) -> None:
+        """Take it where this connection has not got it: in a transaction of its own, which may fail without harm."""
+        lock, incarnation = self._lock, self._parts.who.incarnation
+        if lock is None or not lock.wanted:
+            return
+        try:
+            self._parts.store.transaction(
+                "session lock",
+                lambda tx: lock.hold(tx, incarnation),
+                urgent=True,
+                patience=self._deadline(),
+            )
+        except SchedulerError as error:
+            log.info("session_lock.not_taken reason=%s: the lease decides", error)
+
+    def _let_go_of_lock(self, incarnation: int) -> None:
+        lock = self._lock
+        if lock is None:
+            return
+        try:
+            self._parts.store.transaction(
+                "session lock", lambda tx: lock.let_go(tx, incarnation), urgent=True, patience=0.0
+            )
+        except SchedulerError as error:
+            log.info("session_lock.kept incarnation=%s reason=%s", incarnation, error)
 
     # -- hand and ledger -----------------------------------------------------------------------------------------------
 

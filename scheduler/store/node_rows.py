@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .cluster_rows import choose_coordination
+from .cluster_rows import Coordination, choose_coordination
+from .session_lock import backend_sql
 from .tables import nodes
 from .tx import Tx
 
@@ -30,10 +31,12 @@ class NodeFacts:
     coordination: str | None = None
     """The mode it asks for; None: the cluster's."""
     elector: str | None = None
+    check_in: int | None = None
+    """µs between its check-ins; `pid_started_at` is its process's mark (scheduler/process_mark.py)."""
 
 
 class CheckIn(NamedTuple):
-    """What a node says at each check-in; `undecidable` and `unloadable` are JSON texts or None."""
+    """What a node says at each check-in; `undecidable`, `unloadable` and `health` are JSON texts or None."""
 
     incarnation: int
     lease: int
@@ -42,6 +45,20 @@ class CheckIn(NamedTuple):
     revision: int | None
     undecidable: str | None
     unloadable: str | None
+    session_lock: bool = False
+    health: str | None = None
+
+
+class Heard(NamedTuple):
+    """What a node's check-in hears before it speaks."""
+
+    live: int
+    """Nodes whose lease has not passed, itself among them."""
+    drain_requested_at: int | None
+    drain_requested_by: str | None
+    backend: int
+    """The server's session that this connection has now."""
+    coordination: Coordination
 
 
 class Peer(NamedTuple):
@@ -85,6 +102,7 @@ def register(tx: Tx, facts: NodeFacts) -> tuple[int, str]:
         "tzdata": facts.tzdata,
         "tags": facts.tags,
         "revision": facts.revision,
+        "check_in": facts.check_in,
     }
     result = tx.conn.execute(nodes.insert().values(**values))
     return int(result.inserted_primary_key[0]), name  # type: ignore[index]
@@ -118,7 +136,7 @@ def check_in(tx: Tx, said: CheckIn) -> bool:
     now = tx.now()
     renewed = tx.run(
         "UPDATE qsched_nodes SET checked_in_at = ?, lease_until = ?, renew_seq = renew_seq + 1, running = ?,"
-        " clock_offset = ?, revision = ?, undecidable = ?, unloadable = ?"
+        " clock_offset = ?, revision = ?, undecidable = ?, unloadable = ?, session_lock = ?, health = ?"
         " WHERE incarnation = ? AND state IN ('up', 'draining')",
         now,
         now + said.lease,
@@ -127,9 +145,30 @@ def check_in(tx: Tx, said: CheckIn) -> bool:
         said.revision,
         said.undecidable,
         said.unloadable,
+        int(said.session_lock),
+        said.health,
         said.incarnation,
     )
     return renewed.rowcount == 1
+
+
+def hear(tx: Tx, incarnation: int) -> Heard | None:
+    """What there is to hear for a check-in, and the clock, in one round trip; None when the node has no row any more."""
+    clock = tx.now_column
+    # The clock of this statement, unless the test has one: then the instant is given.
+    now = "?" if clock == "0" else clock
+    row: Any = tx.run(
+        "SELECT (SELECT COUNT(*) FROM qsched_nodes p WHERE p.cluster = n.cluster AND p.state IN ('up', 'draining')"
+        f" AND (p.lease_until > {now} OR p.incarnation = n.incarnation)), n.drain_requested_at, n.drain_requested_by,"
+        f" {backend_sql(tx.dialect)}, {clock}, c.coordination, c.elector, c.epoch, c.leader_incarnation, c.leader_until,"
+        " c.fallen_back_at FROM qsched_nodes n JOIN qsched_clusters c ON c.id = n.cluster WHERE n.incarnation = ?",
+        *([tx.now()] if clock == "0" else []),
+        incarnation,
+    ).first()
+    if row is None:
+        return None
+    tx.saw_now(row[4])
+    return Heard(*row[:4], Coordination(*row[5:]))
 
 
 def live_nodes(tx: Tx) -> list[Peer]:
@@ -176,8 +215,8 @@ def covered(tx: Tx, instant: int) -> bool:
     """Whether some incarnation of the cluster lived at `instant` (cause no_capacity rather than node_down)."""
     row = tx.run(
         "SELECT 1 FROM qsched_nodes WHERE cluster = ? AND started_at <= ?"
-        " AND CASE WHEN ended_at IS NOT NULL THEN ended_at WHEN state IN ('up', 'draining') AND lease_until > ? THEN ?"
-        " ELSE lease_until END >= ? LIMIT 1",
+        " AND CASE WHEN state = 'dead' THEN checked_in_at WHEN ended_at IS NOT NULL THEN ended_at"
+        " WHEN state IN ('up', 'draining') AND lease_until > ? THEN ? ELSE lease_until END >= ? LIMIT 1",
         tx.cluster,
         instant,
         tx.now(),
