@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, exc
@@ -15,7 +16,7 @@ from ..clock import Clock, SystemClock
 from ..errors import ConstraintHit, StoreError, StoreMissing, StoreUnavailable
 from . import sqlite_file
 from .dialects import POSTGRESQL, SQLITE, Session, parse_store_url
-from .engines import file_engine, server_engine
+from .engines import cut, file_engine, server_engine
 from .gate import Gate, OpenGate
 from .trouble import Trouble, hint_of, trouble_of, words_of
 from .tx import Tx
@@ -66,6 +67,7 @@ class Store:
         self._random = random.Random()
         self._never = threading.Event()
         self._engines: dict[str, Engine] = {}
+        self._opened: sqlite_file.Identity | None = None
         self._wrote_at = self._contended_at = float("-inf")
         self._forked_inside = False
         self._start()
@@ -76,6 +78,7 @@ class Store:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
+        self._busy: dict[int, tuple[Any, float]] = {}
         self.gate: Gate = Gate() if self.dialect is SQLITE else OpenGate()
 
     # -- transactions
@@ -143,9 +146,15 @@ class Store:
         with self.gate.held(urgent=manner.lane == "check_in"):
             if self._local and manner.lane == "work" and not manner.reading:
                 self._yield_to_others()
-            with self._engine(manner.lane).connect() as conn:
+            engine = self._engine(manner.lane)
+            pool = engine.pool
+            with engine.connect() as conn:
                 if manner.reading:
                     conn.execution_options(**self._read_options())
+                if self.file is not None:
+                    self._see_that_it_is_the_same(self.file)
+                elif not self._local and manner.lane == "work":
+                    self._busy[id(conn)] = (conn.connection.dbapi_connection, self._clock.monotonic())
                 stage[0] = "work"
                 try:
                     result = work(Tx(conn, self.dialect, self.cluster_id or 0, self._now_source()))
@@ -155,9 +164,23 @@ class Store:
                     # Always: MariaDB undoes only the statement that failed, and COMMIT would keep the rest.
                     _roll_back(conn)
                     raise
+                finally:
+                    self._busy.pop(id(conn), None)
+                    if engine.pool is not pool:
+                        conn.invalidate()  # the others were dropped meanwhile, for what this one would meet too
             if self._local and not manner.reading:
                 self._wrote_at = self._clock.monotonic()
         return result
+
+    def _see_that_it_is_the_same(self, file: Path) -> None:
+        """To go on in a file that was moved, removed or replaced would be to decide what nobody else sees."""
+        here = sqlite_file.identity_of(file)
+        self._opened = self._opened or here
+        if here is None or here != self._opened:
+            raise StoreUnavailable(
+                f"{file} is not the file that was opened: it was moved, removed or replaced",
+                hint="put the file back, or start anew what uses it",
+            )
 
     @property
     def _local(self) -> bool:
@@ -194,6 +217,7 @@ class Store:
 
     def _make_engine(self, lane: str) -> Engine:
         if self._local:
+            self._opened = None
             return file_engine(self.file, read_only=self.read_only)
         return server_engine(self.dialect, self.url, Session(self.lease, lane, self.read_only))
 
@@ -209,9 +233,25 @@ class Store:
             self._dispose(close=True)
 
     def _drop_connections(self, lane: str) -> None:
-        # What one of them met the others would meet too, one failed transaction each.
-        if not self._local:
-            self._engine(lane).dispose()
+        # What one of them met the others would meet too, one failed transaction each. A lost working connection says less of
+        # the check-in's, which holds the node's session lock.
+        if self._local:
+            return
+        for other in (lane, "work") if lane == "check_in" else (lane,):
+            with self._lock:
+                engine = self._engines.get(other)
+            if engine is not None:
+                engine.dispose()
+
+    def cut_silent(self) -> None:
+        """Give up every working call that has waited longer than a check-in may: for when check-ins land again.
+
+        Its own deadline is a lease and more, and the connection it waits on may have died with nobody telling.
+        """
+        now = self._clock.monotonic()
+        for connection, since in list(self._busy.values()):
+            if now - since > self.lease / SECOND / 4:
+                cut(connection)
 
     def _dispose(self, *, close: bool) -> None:
         with self._lock:

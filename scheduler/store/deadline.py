@@ -22,15 +22,26 @@ class AnsweringConnection(psycopg.Connection[Any]):
 
     connect_within: float | None = None
     answer_within: float | None = None
+    _cut = False
 
     @classmethod
     def _connect_gen(cls, *arguments: Any, **options: Any) -> Waiting[Any]:
         # libpq's own time-out counts whole seconds, two at least: with a short lease that would be more than a check-in has.
-        return _bounded(super()._connect_gen(*arguments, **options), cls.connect_within, lambda: None)
+        return _bounded(super()._connect_gen(*arguments, **options), cls.connect_within, lambda: False)
 
     def wait(self, gen: Waiting[T], *arguments: Any, **options: Any) -> T:
-        # What it was asked is still under way: nothing else may be sent on it, and its answer to COMMIT is lost.
-        return super().wait(_bounded(gen, self.answer_within, self.close), *arguments, **options)
+        try:
+            waiting = _bounded(gen, self.answer_within, lambda: self._cut)
+            return super().wait(waiting, *arguments, **options)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None:
+                # It is not the server that says so. What it was asked may be under way: nothing more may be sent on this.
+                self.close()
+            raise
+
+    def cut(self) -> None:
+        """Let the call that waits on it in another thread give up now (within 0.1 s)."""
+        self._cut = True
 
 
 def answering(
@@ -42,24 +53,23 @@ def answering(
     return made.connect
 
 
-def _bounded(waiting: Waiting[T], within: float | None, give_up: Callable[[], None]) -> Waiting[T]:
-    """The same generator, ended when nothing has come for so long.
+def _bounded(waiting: Waiting[T], within: float | None, cut: Callable[[], bool]) -> Waiting[T]:
+    """The same generator, ended when nothing has come for so long, or when it is cut.
 
     Only a look that finds nothing counts: an answer that is there after this process was stopped for a minute is an answer.
     """
-    if within is None:
-        return (yield from waiting)
     clock: Clock = SystemClock()
-    until = clock.monotonic() + within
+    heard = clock.monotonic()
     try:
         ready = yield next(waiting)
         while True:
             now = clock.monotonic()
             if ready:
-                until = now + within
-            elif now >= until:
-                give_up()
-                raise psycopg.OperationalError(f"the server did not answer for {within:g} s: timed out")
+                heard = now
+            elif cut() or (within is not None and now >= heard + within):
+                raise psycopg.OperationalError(
+                    f"the server did not answer for {now - heard:.1f} s: timed out"
+                )
             ready = yield waiting.send(ready)
     except StopIteration as ended:
         value: T = ended.value

@@ -1,7 +1,9 @@
 """How the connections of one lane are made, pooled, and kept from waiting for ever."""
 
+import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,15 @@ def _connect_postgresql(session: Session, *, own_time_out: bool) -> Callable[...
         return made(*arguments, **options)
 
     return connect
+
+
+def cut(connection: Any) -> None:
+    """End the call that waits on a server connection in another thread, and the connection with it."""
+    if hasattr(connection, "cut"):
+        connection.cut()
+    else:
+        with suppress(OSError, AttributeError):  # it may be closing just now
+            connection._sock.shutdown(socket.SHUT_RDWR)
 
 
 class _MariaConnector:

@@ -1,5 +1,6 @@
 """How an SQLite file is opened: never made by accident, never written by a reader, write-ahead always."""
 
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -10,10 +11,22 @@ from ..errors import StoreError
 
 OLDEST = (3, 35)
 
+Identity = tuple[int, int]
+"""Which file it is, whatever it is called: device and inode."""
+
 
 def file_of(url: URL) -> Path | None:
     """The file a URL names, independent of later changes of the working directory; None in memory."""
     return None if url.database in (None, "", ":memory:") else Path(str(url.database)).absolute()
+
+
+def identity_of(file: Path) -> Identity | None:
+    """The file that has this name now; None where there is none."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def connect(file: Path | None, *, read_only: bool) -> sqlite3.Connection:

@@ -110,18 +110,16 @@ def test_an_answer_that_is_there_after_a_long_stop_is_an_answer() -> None:
             pass
         return "rows"
 
-    waiting = _bounded(query(), 0.0, lambda: None)
+    waiting = _bounded(query(), 0.0, lambda: False)
     next(waiting)
     with pytest.raises(StopIteration) as ended:
         waiting.send(1)  # the deadline has passed, and something has come
     assert ended.value.value == "rows"
 
-    closed: list[bool] = []
-    waiting = _bounded(query(), 0.0, lambda: closed.append(True))
+    waiting = _bounded(query(), 0.0, lambda: False)
     next(waiting)
     with pytest.raises(psycopg.OperationalError, match="did not answer"):
         waiting.send(0)
-    assert closed
 
 
 def test_a_mariadb_that_is_away_is_asked_again_without_reading_certificates_again(
