@@ -29,6 +29,17 @@ class Clock(Protocol):
         ...
 
 
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boottime() -> float:
+    """Seconds since this machine started, those included in which it slept: the time of kernel timers.
+
+    It is the same for all processes here. Where the system has no such clock it is the monotonic one.
+    """
+    return time.clock_gettime(_BOOTTIME)
+
+
 class SystemClock:
     """The clock of this machine."""
 

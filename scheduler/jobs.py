@@ -124,14 +124,12 @@ def _check_function(function: Any, name: str) -> None:
 
 def check_run_in(run_in: str | None, *, is_async: bool) -> str | None:
     """Why a function cannot run where it should; None when it can."""
-    if run_in is None or run_in == ("async" if is_async else "thread"):
+    if run_in is None or run_in in ("process", "async" if is_async else "thread"):
         return None
-    if run_in == "process":
-        return "run_in: process is not in this version: leave it out, or run a program as a command job"
     if run_in not in RUN_IN:
         return f"run_in {run_in!r} is not one of {', '.join(RUN_IN)}"
     if is_async:
-        return "it is an async function, which runs on the node's loop: leave out run_in"
+        return "it is an async function, which runs on the node's loop: leave out run_in, or write process"
     return "run_in: async needs an async function: write `async def`, or leave out run_in"
 
 

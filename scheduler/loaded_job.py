@@ -4,9 +4,9 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..triggers.declaration_variables import expand
 from ..triggers.job import JobDefinition, JobPolicies
@@ -62,6 +62,16 @@ class Arguments:
         return found
 
 
+class Allowed(NamedTuple):
+    """What a node lets its processes load, by name: the --app modules, and single ones that its own file names."""
+
+    apps: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+
+NOTHING = Allowed()
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedJob:
     """A job as this node runs it. Make it once per definition and keep it: loading takes its time."""
@@ -75,6 +85,26 @@ class LoadedJob:
     """The decorator's, overlaid by YAML's; `${VAR}` unexpanded."""
     is_async: bool = False
     arguments: Arguments = field(default_factory=Arguments)
+    place: str | None = None
+    """`module:function`, by which another process finds the function."""
+    allowed: Allowed = NOTHING
+
+    @property
+    def in_process(self) -> bool:
+        """Whether its bodies run in worker processes."""
+        return self.policies.run_in == "process" and self.function is not None
+
+    @property
+    def on_loop(self) -> bool:
+        """Whether its bodies are tasks of the node's event loop."""
+        return self.is_async and not self.in_process
+
+    def by_default(self, run_in: str | None) -> "LoadedJob":
+        """This job where the cluster says how jobs run and neither file nor decorator does. A command's way is its own,
+        and between thread and loop the function itself decides."""
+        if run_in != "process" or self.function is None or self.policies.run_in is not None:
+            return self
+        return replace(self, policies=replace(self.policies, run_in=run_in))
 
     @property
     def name(self) -> str:

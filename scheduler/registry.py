@@ -14,7 +14,7 @@ from typing import Any
 from ..triggers.job import JobDefinition
 from .errors import AppError, JobUnloadable
 from .jobs import JobDeclaration, check_run_in, declaration_of
-from .loaded_job import Arguments, LoadedJob
+from .loaded_job import Allowed, Arguments, LoadedJob
 
 _FLOORS = ("scheduler", "triggers", "cluster", "cli")
 _HOUSE = Path(__file__).resolve().parent.parent
@@ -24,7 +24,8 @@ class JobRegistry:
     """Turns definitions into jobs that can run here. Any thread may ask it.
 
     `apps` are modules whose `@job` functions may run, with the modules below them; `declared` are the jobs
-    that this node's own file declares, which may run as well; `allow` names further kinds: `command`.
+    that this node's own file declares, which may run as well; `allow` names further kinds: `command`. In a worker
+    process `modules` are those that the node's file names: what may be loaded there is what may be loaded here.
     """
 
     def __init__(
@@ -32,6 +33,8 @@ class JobRegistry:
         apps: Sequence[str] = (),
         declared: Iterable[JobDefinition] = (),
         allow: Collection[str] = (),
+        *,
+        modules: Collection[str] = (),
     ) -> None:
         """Import the apps; raises AppError with one line for each that cannot be."""
         self._lock = threading.RLock()
@@ -39,11 +42,12 @@ class JobRegistry:
         self._allow = frozenset(allow)
         declared = list(declared)
         self._declared = [_what_runs(definition) for definition in declared]
-        self._declared_modules = frozenset(
+        self._declared_modules = frozenset(modules) | {
             definition.target.partition(":")[0]
             for definition in declared
             if definition.kind == "python" and isinstance(definition.target, str)
-        )
+        }
+        self._allowed = Allowed(self._apps, tuple(sorted(self._declared_modules)))
         problems = [problem for app in self._apps if (problem := _import_app(app)) is not None]
         if problems:
             raise AppError("\n".join(problems))
@@ -74,7 +78,17 @@ class JobRegistry:
         if problem := check_run_in(policies.run_in, is_async=is_async):
             raise JobUnloadable(f"job {definition.name!r} ({target}): {problem}")
         data = {**declared.data, **definition.data}
-        return LoadedJob(definition, function, policies, data, is_async, Arguments.of(function))
+        place = target if ":" in target else f"{function.__module__}:{function.__qualname__}"
+        return LoadedJob(
+            definition,
+            function,
+            policies,
+            data,
+            is_async,
+            Arguments.of(function),
+            place=place,
+            allowed=self._allowed,
+        )
 
     def _command(self, definition: JobDefinition) -> LoadedJob:
         if "command" not in self._allow and _what_runs(definition) not in self._declared:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 from dataclasses import replace
 
 from ..triggers.declaration_variables import expand
@@ -13,6 +12,7 @@ from .command_process import GRACE, CommandProcess
 from .context import JobContext
 from .deadlines import Deadlines
 from .errors import LEASE_LOST, PermanentError
+from .exit_status import failure_of_status
 from .live_commands import LiveCommands
 from .outcome import MESSAGE_BYTES, Outcome
 
@@ -104,21 +104,9 @@ def _judged(ctx: JobContext, status: int, process: CommandProcess, time: BodyTim
     elif status == 0:
         return Outcome.success(process.output.shortened(MESSAGE_BYTES - 100).rstrip() or None)
     else:
-        outcome = Outcome.failure(*_failure(status))
+        outcome = Outcome.failure(*failure_of_status(status))
     tail = process.output.shortened(MESSAGE_BYTES - 600).strip()
     return replace(outcome, error_message=f"{outcome.error_message}\n{tail}") if tail else outcome
-
-
-def _failure(status: int) -> tuple[str, str]:
-    """The error's type and what it means."""
-    if status < 0:
-        try:
-            name = signal.Signals(-status).name
-        except ValueError:
-            name = f"signal {-status}"
-        return "KilledBySignal", f"ended by {name}"
-    meaning = {126: " (found, but not executable)", 127: " (command not found)"}.get(status, "")
-    return "ExitCode", f"exit code {status}{meaning}"
 
 
 def _log(ctx: JobContext, outcome: Outcome, process: CommandProcess) -> None:

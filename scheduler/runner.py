@@ -8,8 +8,10 @@ from .context import JobContext
 from .deadlines import Deadlines
 from .live_commands import LiveCommands
 from .outcome import Outcome
+from .process_pool import ProcessPool
 from .run_async import run_async
 from .run_command import run_command
+from .run_process import run_in_process
 from .run_thread import run_in_thread
 
 
@@ -21,12 +23,18 @@ class Runner:
         self._deadlines = Deadlines(clock)
         self._grace = grace
         self._commands = LiveCommands()
+        self._processes = ProcessPool(clock)
 
     def run(self, ctx: JobContext) -> Outcome:
-        """Run a body to its end in this thread (an async one on a loop of its own); never raises."""
+        """Run a body to its end from this thread (an async one on a loop of its own).
+
+        Raises nothing but NotBegun: no process could be had for it, or not any more.
+        """
         job = ctx.request.job
         if job.definition.kind == "command":
             return run_command(ctx, self._clock, self._deadlines, self._commands, self._grace)
+        if job.in_process:
+            return run_in_process(ctx, self._clock, self._deadlines, self._processes, self._grace)
         if job.is_async:
             return asyncio.run(self.run_async(ctx))
         return run_in_thread(ctx, self._clock, self._deadlines)
@@ -42,6 +50,15 @@ class Runner:
         """
         return self._commands.kill(leaving=leaving)
 
+    def kill_processes(self, *, leaving: bool = True) -> int:
+        """End every worker process by force, as `kill_commands` does commands; when `leaving` they are gone when it returns."""
+        return self._processes.kill(leaving=leaving)
+
+    def renew(self, trusted_until: float) -> None:
+        """Bodies in processes may run until then, by the monotonic clock: a new lease. Never blocks."""
+        self._processes.renew(trusted_until)
+
     def close(self) -> None:
-        """End the thread that keeps the time-outs."""
+        """End the thread that keeps the time-outs, and the processes that have no body."""
+        self._processes.close()
         self._deadlines.close()

@@ -10,7 +10,7 @@ from ..triggers.job import JobDefinition, JobPolicies
 from .clock import Clock, Waitable
 from .context import JobContext, RunRequest
 from .jobs import declaration_of
-from .loaded_job import Arguments, LoadedJob
+from .loaded_job import Allowed, Arguments, LoadedJob
 
 _LOOK = 0.002
 """How often, in real seconds, a manual wait looks whether the clock has been moved."""
@@ -95,6 +95,8 @@ def loaded_from(function: Callable[..., Any]) -> LoadedJob:
         data=declared.data if declared else {},
         is_async=inspect.iscoroutinefunction(function),
         arguments=Arguments.of(function),
+        place=target,
+        allowed=Allowed(modules=(function.__module__,)),
     )
 
 

@@ -15,6 +15,7 @@ from .clock import Clock
 from .context import JobContext, RunRequest
 from .errors import LEASE_LOST, SHUTDOWN
 from .outcome import Outcome
+from .process_pool import NotBegun
 from .run_async import JobLoop
 from .runner import Runner
 
@@ -50,7 +51,10 @@ class Running:
 
 
 class WorkerPool:
-    """Runs requests, `capacity` at once: functions and commands in daemon threads, async ones on one loop."""
+    """Runs requests, `capacity` at once: functions and commands in daemon threads, async ones on one loop.
+
+    A body in a process has a thread that waits for it.
+    """
 
     def __init__(
         self,
@@ -86,8 +90,8 @@ class WorkerPool:
     def submit_many(self, requests: Iterable[RunRequest]) -> None:
         """Give each request a place and run it; never blocks. What cannot be begun is released."""
         entries = [Running(request, self._clock) for request in requests]
-        in_threads = [entry for entry in entries if not entry.request.job.is_async]
-        on_loop = [entry for entry in entries if entry.request.job.is_async]
+        in_threads = [entry for entry in entries if not entry.request.job.on_loop]
+        on_loop = [entry for entry in entries if entry.request.job.on_loop]
         with self._lock:
             self._running.update(entries)
             self._wanting_threads += len(in_threads)
@@ -136,11 +140,20 @@ class WorkerPool:
             self._tell(entry, reason)
         if reason == LEASE_LOST:  # those that were told something else before, too
             self._runner.kill_commands(leaving=False)
+            self._runner.kill_processes(leaving=False)
         return len(entries)
+
+    def renew(self, trusted_until: float) -> None:
+        """The node is trusted until then (monotonic): bodies in processes are ended by the kernel when that has come."""
+        self._runner.renew(trusted_until)
 
     def kill_commands(self) -> int:
         """End every running command by force; for the moment before the process leaves."""
         return self._runner.kill_commands()
+
+    def kill_processes(self) -> int:
+        """End every worker process by force; when it returns no body runs in one, and none will."""
+        return self._runner.kill_processes()
 
     def wait_idle(self, timeout: float | None) -> bool:
         """Wait until no place is taken and every end has been told to the owner; False when time ran out."""
@@ -201,14 +214,19 @@ class WorkerPool:
                 if self._waiting and not self._waking:
                     self._wake_one()
                 if self._may_begin(entry):
-                    self._end(entry, self._outcome(entry.ctx))
+                    self._run(entry)
                 del entry  # a waiting thread must not keep the last job's data alive
 
-    def _outcome(self, ctx: JobContext) -> Outcome:
+    def _run(self, entry: Running) -> None:
         try:
-            return self._runner.run(ctx)
+            outcome = self._runner.run(entry.ctx)
+        except NotBegun as reason:
+            log.info("firing %s is released: %s", entry.request.firing_id, reason)
+            self._release(entry)
+            return
         except BaseException as error:  # it promises not to raise; memory may be out all the same
-            return outcome_of_error(error, ctx)
+            outcome = outcome_of_error(error, entry.ctx)
+        self._end(entry, outcome)
 
     def _begin_on_loop(self, entries: list[Running]) -> None:
         for entry in entries:
@@ -264,7 +282,7 @@ class WorkerPool:
         with self._lock:
             self._running.discard(entry)
             self._ending += 1
-            if not entry.request.job.is_async:
+            if not entry.request.job.on_loop:
                 self._wanting_threads -= 1
 
     def _left(self) -> None:

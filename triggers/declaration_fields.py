@@ -177,18 +177,13 @@ def read_version(value: object) -> int:
     return number
 
 
-def word_of(
-    *words: str, aliases: Mapping[str, str] | None = None, later: tuple[str, ...] = ()
-) -> Callable[[object], str]:
-    """A reader of one of `words`; `aliases` are other schedulers' words for them, `later` those to come."""
+def word_of(*words: str, aliases: Mapping[str, str] | None = None) -> Callable[[object], str]:
+    """A reader of one of `words`; `aliases` are other schedulers' words for them."""
 
     def read(value: object) -> str:
         text = _scalar(value, f"one of {', '.join(words)}")
         if text in words:
             return text
-        if text in later:
-            hint = f"write one of {', '.join(words)}"
-            raise refused(Wrong("E012", f"`{text}` is not supported by this version yet", hint))
         meant = (aliases or {}).get(text) or nearest(text, words)
         hint = f"did you mean `{meant}`?" if meant else f"write one of {', '.join(words)}"
         raise refused(Wrong("E014", f"`{text[:80]}` is not one of {', '.join(words)}", hint))

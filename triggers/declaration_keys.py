@@ -46,12 +46,11 @@ _QUARTZ_WORDS = {
 _OVERLAP_WORDS = {"forbid": "skip", "replace": "cancel", "disallow": "queue", "buffer": "queue"}
 GAPS: Final = ("run_after", "skip")
 REPEATS: Final = ("once", "twice")
-RUN_IN: Final = ("thread", "async")
-RUN_IN_LATER: Final = ("process",)
+RUN_IN: Final = ("thread", "async", "process")
 
 
-def _words(*words: str, aliases: Mapping[str, str] | None = None, later: tuple[str, ...] = ()) -> Read:
-    return Read(word_of(*words, aliases=aliases, later=later), {"type": "string", "enum": list(words)})
+def _words(*words: str, aliases: Mapping[str, str] | None = None) -> Read:
+    return Read(word_of(*words, aliases=aliases), {"type": "string", "enum": list(words)})
 
 
 def _whole(least: int, most: int) -> Read:
@@ -124,7 +123,7 @@ class PolicyKeys(TypedDict, total=False):
     ]
     timeout: Annotated[Duration, Field(description="per attempt")]
     retry: Retry
-    run_in: Annotated[str, _words(*RUN_IN, later=RUN_IN_LATER)]
+    run_in: Annotated[str, _words(*RUN_IN)]
     run_on: Annotated[Names, Field(description="only on nodes with all of these tags")]
 
 

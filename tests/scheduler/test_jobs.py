@@ -87,6 +87,13 @@ def test_async_functions_are_jobs_with_or_without_saying_so() -> None:
     assert said(job(run_in="async")(more)).policies.run_in == "async"
 
 
+def test_any_function_may_run_in_a_process() -> None:
+    async def work() -> None: ...
+
+    assert said(job(run_in="process")(work)).policies.run_in == "process"
+    assert said(job(run_in="process")(_new_function())).policies.run_in == "process"
+
+
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"timeuot": "10m"}, "timeuot: did you mean timeout?"),
     ({"banana": 1}, "banana: known are name, "),
@@ -107,7 +114,6 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"timeout": "0s"}, "greater than zero"),
     ({"timeout": timedelta(0)}, "more than zero"),
     ({"run_in": "rocket"}, "run_in 'rocket' is not one of thread, async, process"),
-    ({"run_in": "process"}, "process is not in this version"),
     ({"run_in": "async"}, "needs an async function"),
     ({"key": ""}, "key '' is not a template"),
     ({"key": "a:{"}, "brace"),

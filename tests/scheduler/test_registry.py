@@ -206,12 +206,43 @@ def test_run_in_must_suit_the_function(app: WriteApp) -> None:
     name = app(jobs=JOBS)
     registry = JobRegistry([name])
     for target, run_in, text in (
-        ("rates", "process", "process is not in this version"),
         ("rates", "async", "needs an async function"),
         ("send", "thread", "runs on the node's loop"),
     ):
         definition = python(f"{name}.jobs:{target}", policies=JobPolicies(run_in=run_in))
         assert text in refusal(registry, definition)
+
+
+def test_both_kinds_of_functions_may_run_in_a_process_which_is_told_where_to_find_them(app: WriteApp) -> None:
+    name = app(jobs=JOBS, other="@job\ndef f(): ...\n")
+    registry = JobRegistry([f"{name}.jobs"], [python(f"{name}.other:f")])
+    for target, place in (
+        (f"{name}.jobs:rates", f"{name}.jobs:rates"),
+        ("mail", f"{name}.jobs:send"),
+    ):
+        loaded = registry.resolve(python(target, policies=JobPolicies(run_in="process")))
+        assert loaded.in_process
+        assert not loaded.on_loop
+        assert loaded.place == place
+        assert loaded.allowed == ((f"{name}.jobs",), (f"{name}.other",))
+
+
+def test_a_worker_process_may_load_what_the_nodes_file_names_and_no_more(app: WriteApp) -> None:
+    name = app(jobs=JOBS, other="@job\ndef f(): ...\n")
+    registry = JobRegistry(modules=[f"{name}.other"])
+    assert registry.resolve(python(f"{name}.other:f")).function is not None
+    assert "not among --app modules" in refusal(registry, python(f"{name}.jobs:rates"))
+
+
+def test_the_clusters_run_in_holds_where_nothing_nearer_says_anything(app: WriteApp) -> None:
+    name = app(jobs=JOBS)
+    registry = JobRegistry([name], allow={"command"})
+    plain = registry.resolve(python(f"{name}.jobs:rates"))
+    assert plain.by_default("process").in_process
+    assert not plain.by_default(None).in_process
+    said = registry.resolve(python(f"{name}.jobs:rates", policies=JobPolicies(run_in="thread")))
+    assert not said.by_default("process").in_process
+    assert not registry.resolve(COMMAND).by_default("process").in_process
 
 
 COMMAND = JobDefinition("echo", "command", "echo alive", env={"A": "1"})

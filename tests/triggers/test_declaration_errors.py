@@ -43,7 +43,7 @@ IN_A_TRIGGER = [
     ("every: 5s\nsplay: 5s", "E012", 6, 5, "not supported"),
     ("every: 5s\nhttp: {url: x}", "E012", 6, 5, "not supported"),
     ("every: 5s\npersist_data: true", "E012", 6, 5, "not supported"),
-    ("every: 5s\nrun_in: process", "E012", 6, 13, "`process` is not supported"),
+    ("every: 5s\nrun_in: proces", "E014", 6, 13, "did you mean `process`?"),
     ("priority: 3", "E013", 3, 3, "`nightly` has no schedule"),
     ("every: 5s\ncron: '* * * * *'", "E021", 6, 5, "`every` and `cron` are given"),
     ("every: 5s\npython: a:b", "E021", 6, 5, "both `command` and `python`"),

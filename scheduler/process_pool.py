@@ -1,0 +1,124 @@
+"""A node's worker processes: started when they are needed, kept for the next body for a while, ended with the lease."""
+
+import logging
+import threading
+from typing import Final
+
+from .clock import Clock
+from .errors import LEASE_LOST, SHUTDOWN
+from .guardian import Guardian
+from .kernel_lease import LeaseDeadline
+from .loaded_job import Allowed
+from .process_channel import ProcessChannel
+
+KEEP: Final = 60.0
+"""Seconds for which an idle worker is kept."""
+_LAST_WAIT: Final = 3.0
+_MOST_TOLD: Final = 100
+
+log = logging.getLogger("qsched.runner")
+
+
+class NotBegun(Exception):
+    """The body was not begun here, and is not going to be: others may run it."""
+
+
+class ProcessPool:
+    """One per node. There are as many workers as bodies run at once: a worker that is free is used again."""
+
+    def __init__(self, clock: Clock, *, keep: float = KEEP) -> None:
+        self._clock = clock
+        self._keep = keep
+        self._deadline = LeaseDeadline(clock)
+        self._lease: float | None = None
+        self._lock = threading.Lock()
+        self._guardian: Guardian | None = None
+        self._idle: list[tuple[ProcessChannel, float]] = []
+        self._busy = 0
+        self._closed = False
+        self._told: set[str] = set()
+
+    def take(self, allowed: Allowed) -> ProcessChannel:
+        """A worker for one body, an idle one if there is; raises NotBegun, GuardianGone, or OSError."""
+        with self._lock:
+            if self._closed:
+                raise NotBegun("the node takes no more work")
+            while self._idle:
+                channel, _ = self._idle.pop()  # the one that was used last: the others may grow old
+                if channel.alive and channel.allowed == allowed:
+                    break
+                channel.retire()
+            else:
+                channel = ProcessChannel(self._guard(), allowed, self._clock)
+            self._busy += 1
+        return channel
+
+    def give_back(self, channel: ProcessChannel, *, again: bool) -> None:
+        """Its body has ended; `again`: it may be used for another."""
+        with self._lock:
+            self._busy -= 1
+            if again and channel.alive and not self._closed:
+                self._idle.append((channel, self._clock.monotonic()))
+                return
+        channel.retire()
+
+    def renew(self, trusted_until: float) -> None:
+        """What runs may run until then, by the monotonic clock; never blocks. Without it there is no lease to end with."""
+        until = self._deadline.of(trusted_until)
+        with self._lock:
+            self._lease = until if self._lease is None else max(self._lease, until)
+            guardian = self._guardian
+        if guardian is not None:
+            guardian.renew(until)
+
+    def kill(self, *, leaving: bool) -> int:
+        """End all workers by force, at once; answers how many there were.
+
+        When `leaving`, none is started any more, and it returns when they are gone.
+        """
+        with self._lock:
+            self._closed = self._closed or leaving
+            guardian, self._guardian = self._guardian, None
+            idle, self._idle = self._idle, []
+        for channel, _ in idle:
+            channel.close()
+        if guardian is None:
+            return 0
+        killed = guardian.kill(SHUTDOWN if leaving else LEASE_LOST)
+        if leaving:
+            self._clock.wait(guardian.gone, _LAST_WAIT)
+        return killed
+
+    def close(self) -> None:
+        """Take nothing more; workers leave, those that have a body when that has ended."""
+        with self._lock:
+            self._closed = True
+            guardian, idle = self._guardian, self._idle
+            self._idle = []
+            busy = self._busy
+        for channel, _ in idle:
+            channel.retire()
+        if guardian is not None:
+            guardian.close()
+            if not busy:
+                self._clock.wait(guardian.gone, _LAST_WAIT)
+
+    def tell_once(self, reason: str) -> None:
+        """Log why workers cannot load what they should, once for each reason."""
+        if reason not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(reason)
+            log.error("process.cannot_load reason=%s", reason)
+
+    def _guard(self) -> Guardian:
+        if self._guardian is None or self._guardian.gone.is_set():
+            self._guardian = Guardian(self._clock, self._lease, self._retire_idle, LEASE_LOST)
+        return self._guardian
+
+    def _retire_idle(self) -> None:
+        """Let those leave that nobody has needed for a while."""
+        before = self._clock.monotonic() - self._keep
+        with self._lock:
+            old = [channel for channel, since in self._idle if since <= before or not channel.alive]
+            self._idle = [(channel, since) for channel, since in self._idle if channel not in old]
+        for channel in old:
+            channel.retire()
