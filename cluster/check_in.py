@@ -49,10 +49,12 @@ class Telling:
     cancel_all: Callable[[str], None]
     available: Callable[[], None] = lambda: None
     """The database answers again."""
-    drain: Callable[[str | None], None] = lambda who: None
+    drain: Callable[[str | None], None] = lambda _: None
     """Somebody (who) asked this node to drain; told once."""
     reds: Callable[[], Mapping[str, str]] = dict
     """{loop: reason}: what is red on this node."""
+    renewed: Callable[[float], None] = lambda _: None
+    """The node may be trusted until then (monotonic); must not block."""
 
 
 class CheckInService:
@@ -95,6 +97,7 @@ class CheckInService:
         margin = min(self._interval, self._facts.lease // 4)
         self._parts.who.checked_in_at = sent
         self._parts.who.trusted_until = sent + (self._facts.lease - margin) / SECOND
+        self._telling.renewed(self._parts.who.trusted_until)
 
     def step(self) -> float:
         """Check in once; answers the seconds until the next."""

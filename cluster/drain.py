@@ -55,7 +55,7 @@ class Drain:
         pool.cancel_all(SHUTDOWN)
         self._wait(CANCEL_GRACE)
         # What is a process of its own can be ended for certain; then its body has ended, and is handed over as such.
-        if not self.ended() and pool.kill_commands():
+        if not self.ended() and pool.kill_commands() + pool.kill_processes():
             self._wait(_KILL_GRACE)
         if not pool.running():
             self._wait(_STORE_GRACE, self._hurry)
