@@ -1,0 +1,91 @@
+"""The start of a node: what its operator allowed is read once, then store, declarations and services, as often as it takes."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+from ..scheduler.apply import apply
+from ..scheduler.clock import Clock
+from ..scheduler.registry import JobRegistry
+from ..scheduler.store.database import Store
+from ..scheduler.store.schema import open_store
+from ..triggers.declaration import Declarations, load
+from .services import Services
+from .settings import NodeSettings
+
+log = logging.getLogger("qsched.node")
+
+
+class Start:
+    """One start. Raises AppError or DeclarationError at once for what cannot ever work."""
+
+    def __init__(
+        self,
+        url: str,
+        settings: NodeSettings,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop | None,
+        asked_to_drain: Callable[[str | None], None],
+    ) -> None:
+        self._url = url
+        self._settings = settings
+        self._loop = loop
+        self._asked_to_drain = asked_to_drain
+        self._declared = _declared(settings, clock)
+        jobs = () if self._declared is None else self._declared.jobs
+        self._registry = JobRegistry(settings.apps, jobs, settings.allow)
+        self.store: Store | None = None
+
+    def attempt(self, leaving: threading.Event) -> Services | None:
+        """The services, running; None when the node was told to leave before. Raises StoreUnavailable to be tried again."""
+        settings = self._settings
+        if self.store is None:
+            self.store = open_store(self._url, cluster=settings.cluster, create=True, lease=settings.lease)
+        revision = None
+        if self._declared is not None and settings.apply != "never":
+            revision = self._apply(self.store, self._declared)
+        if leaving.is_set():
+            return None
+        services = Services(
+            self.store,
+            settings,
+            self._registry,
+            loop=self._loop,
+            revision=revision,
+            asked_to_drain=self._asked_to_drain,
+        )
+        services.start()
+        return services
+
+    def _apply(self, store: Store, declared: Declarations) -> int:
+        settings = self._settings
+        applied = apply(
+            store, declared, who=f"node {settings.label()}", if_newer=settings.apply == "if-newer"
+        )
+        event = {"applied": "declarations.applied", "older": "declarations.older"}.get(
+            applied.status, "declarations.current"
+        )
+        log.log(
+            logging.WARNING if applied.status == "older" else logging.INFO,
+            "%s namespace=%s revision=%s current=%s added=%s changed=%s renamed=%s revived=%s retired=%s unchanged=%s",
+            event,
+            applied.namespace,
+            applied.revision,
+            applied.current,
+            len(applied.added),
+            len(applied.changed),
+            len(applied.renamed),
+            len(applied.revived),
+            len(applied.retired),
+            applied.unchanged,
+        )
+        return applied.revision
+
+
+def _declared(settings: NodeSettings, clock: Clock) -> Declarations | None:
+    if not settings.files:
+        return None
+    known = [declared.name for declared in JobRegistry(settings.apps).jobs()]
+    return load(list(settings.files), now=clock.wall(), known_jobs=known, environ=dict(os.environ))
