@@ -117,7 +117,8 @@ def connect(url: str, timeout: float) -> Redis:
     limits = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": Retry(NoBackoff(), 0)}
     try:
         # The limits come last: what the URL says of them would break the lease.
-        pool = ConnectionPool(**{**parse_url(url), **limits, **_no_maintenance()})
+        said: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]
+        pool = ConnectionPool(**{**said, **limits, **_no_maintenance()})
         pool.make_connection()  # connects to nothing, and finds what it does not know
     except (TypeError, ValueError):
         raise NodeSettingsError(

@@ -5,7 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..triggers.errors import TriggerError, ZoneError
 from ..triggers.instant import SECOND
@@ -18,7 +18,6 @@ from .errors import JobUnloadable
 from .loaded_job import LoadedJob
 from .registry import JobRegistry
 from .store.definition_reads import JobRow, TriggerRow, job_versions, read_jobs, read_triggers
-from .store.take_rows import DueClock
 from .store.trigger_rows import definition_hash
 from .store.tx import Tx
 
@@ -83,6 +82,16 @@ class _Left:
     """Which definition it was: the hash of a trigger's, the updated_at of a job's."""
 
 
+class OfTrigger(Protocol):
+    """A row that names a trigger and says which definition it has: its clock, or a firing of it."""
+
+    @property
+    def id(self) -> int | None: ...
+
+    @property
+    def definition_hash(self) -> int | None: ...
+
+
 class Troubled(NamedTuple):
     """A trigger this node could not decide: since when (database time, µs), why, and its clock's version then."""
 
@@ -110,11 +119,13 @@ class Definitions:
 
     # -- triggers ----------------------------------------------------------------------------------------------------
 
-    def compiled(self, tx: Tx, clocks: Sequence[DueClock]) -> dict[int, CompiledTrigger | Exception]:
+    def compiled(self, tx: Tx, clocks: Sequence[OfTrigger]) -> dict[int, CompiledTrigger | Exception]:
         """{trigger id: compiled, or Poison/Undecidable}; reads only what is not known by its hash."""
         found: dict[int, CompiledTrigger | Exception] = {}
         missing = []
         for clock in clocks:
+            if clock.id is None:
+                continue
             known = self._triggers.get(clock.id)
             if known is not None and known.hash == clock.definition_hash:
                 self._triggers.move_to_end(clock.id)
@@ -199,6 +210,7 @@ class Definitions:
         if defaults != self.defaults:
             self.defaults = defaults
             self._jobs = {}  # a new one: another thread may be reading the old
+            self._loaded = {}
 
     # -- loading -----------------------------------------------------------------------------------------------------
 
@@ -219,7 +231,7 @@ class Definitions:
             if job is None or job.definition is None:
                 continue
             try:
-                loaded = self.registry.resolve(job.definition)
+                loaded = self.registry.resolve(job.definition).by_default(self.defaults.get("run_in"))
             except JobUnloadable as error:
                 self.leave_job(job_id, now, str(error))
                 continue
@@ -278,6 +290,10 @@ class Definitions:
         again = self._clock.monotonic() + _ELSEWHERE
         self._elsewhere |= dict.fromkeys(triggers, again)
         self._firings_elsewhere |= dict.fromkeys(firings, again)
+
+    def ask_elsewhere_again(self) -> None:
+        """The nodes are others than before: what none could run is asked again."""
+        self._elsewhere, self._firings_elsewhere = {}, {}
 
     def leave_firing(self, firing_id: int, now: int, reason: str) -> None:
         """Leave a due firing whose start this node cannot even write to others, longer each time."""

@@ -10,7 +10,7 @@ from .context import RunRequest
 from .definitions import CompiledTrigger
 from .errors import SchedulerError
 from .firing import DUE, RUNNING, NewFiring
-from .identity import Identity
+from .identity import Identity, Term
 from .loaded_job import LoadedJob
 from .store.take_rows import DueFiring, Wanted
 
@@ -19,6 +19,10 @@ _NO_DATA: Mapping[str, Any] = {}
 
 class Fenced(SchedulerError):
     """This incarnation may not write any more."""
+
+
+class StaleTerm(SchedulerError):
+    """The database knows a later epoch: this node does not lead any more."""
 
 
 @dataclass(slots=True)
@@ -31,10 +35,20 @@ class Order:
     take_no: int
     no_firings: bool = False
     """The look saw no due firings: none are looked for."""
+    no_clocks: bool = False
+    """A leader decides: no triggers are looked for."""
     startless: bool = False
     """Only decide what starts nothing: the node is full. Every due trigger is asked in turn, `clocks.after` on."""
     on_time: Wanted | None = None
     """The part of the capacity that serves what is on time, when there is a backlog: it comes first."""
+    term: Term | None = None
+    """The leader's: decide for all nodes, and start nothing."""
+    due: int = 0
+    """How many triggers are due, as far as they were counted; for a leader, who learns in its transaction how many may start."""
+    turn: bool = False
+    """Whether a single place serves what is on time."""
+    full: bool = False
+    """Whether `clocks.after` is where the scan of a full cluster stopped."""
 
 
 class Misfired(NamedTuple):
@@ -80,6 +94,12 @@ class Taken:
     """Triggers with due firings that must be judged again before they run."""
     left: int = 0
     """Due rows that were seen and left: no capacity, not loaded, busy."""
+    due: int = 0
+    """Firings that were made due, to be taken by any node."""
+    full: bool = False
+    """A leader found no node with a free place: only what starts nothing was decided."""
+    members: frozenset[int] = frozenset()
+    """The nodes a leader counted on."""
 
     @property
     def moved(self) -> bool:

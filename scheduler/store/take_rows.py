@@ -91,7 +91,7 @@ _HELD = (
 _OVERTAKEN = "f.attempt > 0 AND EXISTS (SELECT 1 FROM qsched_trigger_clocks o WHERE o.id = f.trigger_id AND o.next_run_at <= ?)"
 # Not those of a paused or retired trigger (manual ones run all the same), and no retry whose trigger's next slot has come:
 # that slot's decision will end it, and started now it would run beside it. One value: the instant.
-_MAY_START = f"(f.trigger_id IS NULL OR NOT ({_HELD} OR {_OVERTAKEN}))"
+MAY_START = f"(f.trigger_id IS NULL OR NOT ({_HELD} OR {_OVERTAKEN}))"
 
 # Of a job that is to be cancelled for its next slot: something runs that nobody has asked to stop yet.
 _UNASKED = (
@@ -166,7 +166,7 @@ def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
         f" WHERE f.cluster = ? AND f.state = 'due' AND f.run_at <= ?{clauses}"
         " AND (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
         " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
-        f" AND {_MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
+        f" AND {MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
         tx.cluster,
         now,
         *values,
@@ -321,7 +321,7 @@ def jobs_with_due_firings(tx: Tx, job_ids: Collection[int], now: int) -> set[int
     condition, values = tx.among("f.job_id", sorted(job_ids))
     rows = tx.rows(
         f"SELECT DISTINCT f.job_id FROM qsched_firings f WHERE {condition} AND f.state IN ('due', 'running')"
-        f" AND f.state = 'due' AND f.run_at <= ? AND {_MAY_START}",
+        f" AND f.state = 'due' AND f.run_at <= ? AND {MAY_START}",
         *values,
         now,
         now,

@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-from qsched.scheduler import take
+from qsched.scheduler import deciding
 from qsched.scheduler.control import fire, pause, resume
 from qsched.scheduler.firing import NewFiring
 from qsched.scheduler.store.firing_rows import insert_firings
 from qsched.scheduler.store.take_rows import Wanted, lock_due_clocks
 from qsched.scheduler.store.tx import Tx
-from qsched.scheduler.take import Take
 from qsched.triggers.instant import SECOND
 from qsched.triggers.misfire import MisfireRule
 
@@ -211,7 +210,7 @@ def test_a_trigger_whose_rows_cannot_be_written_is_left_aside_and_the_others_run
             tx.run("SELECT nothing FROM nowhere")
         return insert_firings(tx, rows)
 
-    monkeypatch.setattr(take, "insert_firings", refusing)
+    monkeypatch.setattr(deciding, "insert_firings", refusing)
     world.apply(*(every(f"t{number}", 60) for number in range(4)))
     node = world.node()
     world.pass_time(60)
@@ -229,16 +228,16 @@ def test_a_trigger_whose_rows_cannot_be_written_is_left_aside_and_the_others_run
 def test_an_error_of_our_own_in_a_batch_is_one_triggers_trouble(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Take._advanced
+    real = deciding._advanced
 
-    def broken(self: Take, clock: Any, decision: Any) -> Any:
+    def broken(clock: Any, decision: Any) -> Any:
         if clock.id == wrong:
             raise RuntimeError("a mistake of ours")
-        return real(self, clock, decision)
+        return real(clock, decision)
 
     world.apply(*(every(f"t{number}", 60) for number in range(4)))
     (wrong,) = world.clock_of("t2", "t.id")
-    monkeypatch.setattr(Take, "_advanced", broken)
+    monkeypatch.setattr(deciding, "_advanced", broken)
     node = world.node()
     world.pass_time(60)
     world.hear()

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from qsched.scheduler import take
+from qsched.scheduler import deciding
 from qsched.scheduler.control import fire
 from qsched.scheduler.store import reports
 from qsched.triggers.decide import Decision
@@ -170,7 +170,7 @@ def test_what_another_node_can_decide_is_left_to_it(
             raise RuntimeError("a holidays extra that is missing here")
         return real_decide(*arguments, **options)
 
-    monkeypatch.setattr(take, "decide", decide)
+    monkeypatch.setattr(deciding, "decide", decide)
     for _ in range(12):
         world.pass_time(10)
         world.hear()

@@ -1,0 +1,58 @@
+"""What a leader must know of the other nodes: the places that are free on each, and the firings that wait for one."""
+
+from typing import NamedTuple
+
+from .take_rows import LOOK_LIMIT, MAY_START
+from .tx import Tx
+
+
+class LiveNode(NamedTuple):
+    """A node that takes work now; `tags` and `unloadable` are JSON texts or None."""
+
+    incarnation: int
+    capacity: int
+    running: int
+    tags: str | None
+    unloadable: str | None
+
+
+class Waiting(NamedTuple):
+    """A due firing that may start now, as far as the rows tell; `id` and `definition_hash` are its trigger's, if it has one."""
+
+    id: int | None
+    definition_hash: int | None
+    job_id: int
+    permit_key: str | None
+
+
+def live_nodes_places(tx: Tx) -> list[LiveNode]:
+    """The nodes that take work, with what runs there by the ledger: their own count may be a check-in old."""
+    rows = tx.rows(
+        "SELECT n.incarnation, n.capacity, (SELECT COUNT(*) FROM qsched_firings f"
+        " WHERE f.incarnation = n.incarnation AND f.state = 'running'), n.tags, n.unloadable FROM qsched_nodes n"
+        " WHERE n.cluster = ? AND n.state = 'up' AND n.drain_requested_at IS NULL AND n.lease_until > ?"
+        " ORDER BY n.incarnation",
+        tx.cluster,
+        tx.now(),
+    )
+    return list(map(LiveNode._make, rows))
+
+
+def waiting_firings(tx: Tx, most: int) -> list[Waiting]:
+    """Due firings that could start now, oldest first, among the first thousand; what waits for its permit is left out."""
+    rows = tx.rows(
+        "SELECT f.any_trigger, c.definition_hash, f.job_id, f.permit_key FROM"
+        " (SELECT id, cluster, job_id, trigger_id, attempt, run_at, precedence, permit_key,"
+        " COALESCE(trigger_id, requested_trigger_id) AS any_trigger FROM qsched_firings"
+        " WHERE cluster = ? AND state = 'due' AND run_at <= ?"
+        f" ORDER BY run_at, precedence, id LIMIT {LOOK_LIMIT}) f"
+        " LEFT JOIN qsched_trigger_clocks c ON c.id = f.any_trigger"
+        " WHERE (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
+        " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
+        f" AND {MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?",
+        tx.cluster,
+        tx.now(),
+        tx.now(),
+        most,
+    )
+    return list(map(Waiting._make, rows))
