@@ -9,14 +9,16 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..scheduler.episode import Episode
 from ..scheduler.errors import LEASE_LOST, SchedulerError, StoreUnavailable
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import Coordination
 from ..scheduler.store.finish import release
 from ..scheduler.store.firing_rows import OpenFiring, running_here
 from ..scheduler.store.node_rows import CheckIn as Said
-from ..scheduler.store.node_rows import NodeFacts, check_in, hear, register
+from ..scheduler.store.node_rows import DRAINING, UP, NodeFacts, check_in, hear, register
 from ..scheduler.store.session_lock import SessionLock
+from ..scheduler.store.take_rows import look
 from ..scheduler.store.tx import Tx
 from ..triggers.instant import SECOND
 
@@ -74,9 +76,12 @@ class CheckInService:
         self._telling = telling
         self._lock = lock
         self._failing_since: int | None = None
+        self._episode = Episode(parts.clock)
         self._missed = 0
         self._drains = False
         self._backend = 0
+        self.trouble: str | None = None
+        """Why check-ins do not land; None while they do."""
         self.steady_since = _NEVER
         """Monotonic seconds since which every check-in landed, over one connection: what was seen of others in that time may
         be believed. Infinite while they fail."""
@@ -85,8 +90,10 @@ class CheckInService:
         """Begin a new incarnation."""
         parts = self._parts
         sent = parts.clock.monotonic()
+        # Declared dead while it drained, it takes nothing under the new incarnation either.
+        state = DRAINING if parts.who.draining else UP
         incarnation, name = parts.store.transaction(
-            "register", lambda tx: register(tx, self._facts), urgent=True
+            "register", lambda tx: register(tx, self._facts, state), urgent=True
         )
         parts.who.incarnation = incarnation
         parts.who.name = name
@@ -161,9 +168,14 @@ class CheckInService:
     def _unheard(self, error: StoreUnavailable) -> None:
         parts = self._parts
         self.steady_since = _NEVER
+        self.trouble = str(error)
+        first, lasted = self._failing_since is None, self._episode.fails()
         if self._failing_since is None:
             self._failing_since = parts.clock.wall() + parts.who.offset
+        if lasted is not None and first:
             log.warning("store.unavailable reason=%s", error)
+        elif lasted is not None:
+            log.warning("store.still_unavailable for=%.0fs reason=%s", lasted, error)
         if parts.clock.monotonic() >= parts.who.trusted_until and self._missed == 0:
             self._missed = 1
             log.error("node.untrusted: no check-in landed for a lease; nothing is begun until one does")
@@ -177,9 +189,19 @@ class CheckInService:
         if self._failing_since is not None:
             self._parts.who.outages.append((self._failing_since, answer.now))
             del self._parts.who.outages[:-100]
-            log.info("store.available after=%.1fs", (answer.now - self._failing_since) / SECOND)
-            self._failing_since, self._missed = None, 0
+            self._failing_since, self._missed, self.trouble = None, 0, None
+            lasted = self._episode.over()
+            if lasted is not None:
+                log.info("store.available after=%.1fs due=%s", lasted, self._due(answer.now))
             self._telling.available()
+
+    def _due(self, now: int) -> int | str:
+        """How many triggers and firings wait for the planner, after an outage; counted up to a thousand of each."""
+        try:
+            seen = self._parts.store.read("look", lambda tx: look(tx, now), urgent=True)
+        except SchedulerError:
+            return "unknown"
+        return seen.triggers_due + seen.firings_due
 
     def _tell(self, answer: Answer, held: set[tuple[int, int]]) -> None:
         """Tell what runs here what its row says: that it is to stop, or that it is not this node's any more."""

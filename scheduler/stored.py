@@ -30,8 +30,13 @@ class Stored:
     @classmethod
     def of(cls, row: "TriggerRow") -> "Stored":
         """Read and compile a row's definition; never raises for what is wrong with it."""
+        return cls.of_definition(row.group, row.name, row.spec)
+
+    @classmethod
+    def of_definition(cls, group: str, name: str, spec: str) -> "Stored":
+        """The same of a definition's JSON text."""
         try:
-            definition = TriggerDefinition.from_spec(row.group, row.name, json.loads(row.spec))
+            definition = TriggerDefinition.from_spec(group, name, json.loads(spec))
         except (ValueError, TypeError, KeyError, QschedError) as error:
             return cls(problem=str(error))
         try:

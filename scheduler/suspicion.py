@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..triggers.instant import HOUR, SECOND
+from ..triggers.instant import DAY, SECOND
 from .store.rescue_rows import GONE, SILENT, Observed
 
-LONGEST_LEASE = HOUR
+LONGEST_LEASE = DAY
 """A lease that claims to last longer was written by no node."""
 _ROUNDING = 0.001
 

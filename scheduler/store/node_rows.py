@@ -70,7 +70,7 @@ class Peer(NamedTuple):
     unloadable: str | None
 
 
-def register(tx: Tx, facts: NodeFacts) -> tuple[int, str]:
+def register(tx: Tx, facts: NodeFacts, state: str = UP) -> tuple[int, str]:
     """Enter a new incarnation; answers (incarnation, name). A name that a live node bears gets a suffix (`-2`).
 
     Raises Conflict where live nodes work in another mode than the one it asks for.
@@ -90,7 +90,7 @@ def register(tx: Tx, facts: NodeFacts) -> tuple[int, str]:
         "host": facts.host,
         "pid": facts.pid,
         "pid_started_at": facts.pid_started_at,
-        "state": UP,
+        "state": state,
         "started_at": now,
         "checked_in_at": now,
         "lease_until": now + facts.lease,
@@ -180,17 +180,6 @@ def live_nodes(tx: Tx) -> list[Peer]:
         tx.now(),
     )
     return [Peer(*row) for row in rows]
-
-
-def count_live(tx: Tx) -> int:
-    """How many nodes live."""
-    return int(
-        tx.run(
-            "SELECT COUNT(*) FROM qsched_nodes WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ?",
-            tx.cluster,
-            tx.now(),
-        ).scalar_one()
-    )
 
 
 def set_state(tx: Tx, incarnation: int, state: str, *, handed_over: int | None = None) -> bool:

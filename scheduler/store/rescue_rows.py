@@ -9,6 +9,8 @@ from .tx import Tx
 
 SILENT = "silent"
 GONE = "gone"
+NOBODY = 0
+"""An incarnation that no node has."""
 
 
 class Observed(NamedTuple):
@@ -132,3 +134,13 @@ def owners(tx: Tx, incarnations: Collection[int]) -> dict[int, Owner]:
         *values,
     )
     return {row[0]: Owner(*row[1:]) for row in rows}
+
+
+def adopt(tx: Tx, firing_id: int, fence: int) -> bool:
+    """Put what runs without an incarnation under nobody's."""
+    adopted = tx.run(
+        "UPDATE qsched_firings SET incarnation = ? WHERE id = ? AND fence = ? AND state = 'running'"
+        " AND incarnation IS NULL",
+        *(NOBODY, firing_id, fence),
+    )
+    return adopted.rowcount == 1

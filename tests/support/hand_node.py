@@ -1,36 +1,35 @@
 """Nodes driven by hand: the whole protocol on a real store, in one thread, on a clock that moves when told to.
 
-A `World` is a cluster's store and time; its nodes are made of the house's own planner, settler, check-in and upkeep.
-Only the worker pool is the test's: what was taken waits in `node.taken` until the test lets it run or end.
+A `World` is a cluster's store and time; its nodes are made of the house's own planner, settler, check-in, rescuer and
+upkeep. Only the worker pool is the test's: what was taken waits in `node.taken` until the test lets it run or end.
 """
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from qsched.cluster.check_in import CheckInService, Telling
+from qsched.cluster.self_fence import SelfFence
 from qsched.scheduler.apply import apply
-from qsched.scheduler.clock import Waitable
 from qsched.scheduler.context import JobContext, RunRequest
 from qsched.scheduler.control import end_pauses
 from qsched.scheduler.definitions import Definitions, KnownJob
-from qsched.scheduler.errors import JobUnloadable
+from qsched.scheduler.errors import StoreUnavailable
 from qsched.scheduler.groups import end_group_pauses
 from qsched.scheduler.hand import Hand
 from qsched.scheduler.identity import Identity
-from qsched.scheduler.jobs import declaration_of
-from qsched.scheduler.loaded_job import Arguments, LoadedJob
+from qsched.scheduler.loaded_job import LoadedJob
 from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.parts import Parts
 from qsched.scheduler.planner import Hooks, Planner
 from qsched.scheduler.publish import publish_loaded
-from qsched.scheduler.registry import JobRegistry
+from qsched.scheduler.rescuer import Rescuer, Senses
 from qsched.scheduler.runner import Runner
 from qsched.scheduler.settler import Settler
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.definition_reads import read_cluster
 from qsched.scheduler.store.node_rows import NodeFacts
+from qsched.scheduler.store.rescue_rows import Observed
 from qsched.scheduler.store.schema import open_store
 from qsched.scheduler.upkeep import Upkeep
 from qsched.triggers.instant import SECOND
@@ -38,12 +37,12 @@ from qsched.triggers.job import JobDefinition, JobPolicies
 from qsched.triggers.trigger import TriggerDefinition
 
 from .declared import Declared
+from .hand_parts import Function, HandClock, HandLock
+from .hand_parts import FunctionRegistry as FunctionRegistry
 
 START = 1_704_877_200_000_000
 """2024-01-10T09:00:00Z, a Wednesday."""
 _MOST_STEPS = 2000
-
-Function = Callable[..., Any]
 
 
 class World:
@@ -56,6 +55,8 @@ class World:
         self.elapsed = 1000.0
         self.functions: dict[str, Function] = {"report": lambda: None}
         self.nodes: list[HandNode] = []
+        self.ended: dict[int, bool] = {}
+        """Incarnations whose process has ended and whose session lock is free; True: that is seen for certain."""
         self.store = self.open()
 
     def open(self) -> Store:
@@ -72,6 +73,21 @@ class World:
         """Let time pass for the database and every node."""
         self.elapsed += seconds
         self.time += round(seconds * SECOND)
+
+    def live(self, seconds: float, tick: float = 0.25) -> None:
+        """Let time pass while every node that is neither gone nor stopped goes about its loops."""
+        for _ in range(round(seconds / tick)):
+            self.pass_time(tick)
+            for node in self.nodes:
+                node.tick()
+
+    def live_until(self, true: Callable[[], object], within: float = 60.0, tick: float = 0.25) -> float:
+        """Let time pass until something is so; answers how many seconds that took."""
+        began = self.elapsed
+        while not true():
+            assert self.elapsed - began < within, f"not so within {within:g} s"
+            self.live(tick, tick)
+        return self.elapsed - began
 
     def step_clock(self, seconds: float) -> None:
         """Set the database's clock forth or back; nobody's monotonic clock moves."""
@@ -128,12 +144,16 @@ class World:
     def hear(self) -> None:
         """Every node checks in, and again, so that all know who lives."""
         for node in self.nodes * 2:
-            if not node.gone:
+            if not node.gone and not node.stopped:
                 node.check_in.step()
 
 
 class HandNode:
-    """One node. `turn` is a round of its services; `run`, `end` and `settle` are what its worker would do."""
+    """One node. `turn` is a round of its services; `run`, `end` and `settle` are what its worker would do.
+
+    `tick` does what is due of all its loops, the rescuer's too (`World.live` calls it). `kill` ends its process, `stopped`
+    stops it, `cut_off` takes its database away.
+    """
 
     def __init__(
         self,
@@ -143,8 +163,10 @@ class HandNode:
         capacity: int = 20,
         cannot: Sequence[str] = (),
         own_store: bool = False,
+        interval: float = 1.0,
     ) -> None:
         self.world = world
+        self.drains: list[str | None] = []
         self.store = world.open() if own_store else world.store
         self.clock = HandClock(world)
         registry = FunctionRegistry(world.functions, cannot)
@@ -154,15 +176,26 @@ class HandNode:
         self.settler = Settler(self.parts, lambda: None)
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, self._end_pauses, "2024a", self._loaded)
-        facts = NodeFacts(name, "host", 1, None, capacity, "0", "2024a", None, self.store.lease)
-        self.check_in = CheckInService(self.parts, facts, SECOND, Telling(self._cancel, self._cancel_all))
+        every = round(interval * SECOND)
+        facts = NodeFacts(
+            name, "host", 1, None, capacity, "0", "2024a", None, self.store.lease, check_in=every
+        )
+        telling = Telling(self._cancel, self._cancel_all, drain=self.drains.append)
+        self.check_in = CheckInService(self.parts, facts, every, telling, HandLock())
+        senses = Senses(self._gone, lambda: self.check_in.steady_since, self._rescued)
+        self.rescuer = Rescuer(self.parts, every, senses)
+        self.self_fence = SelfFence(self.parts, self._cancel_exclusive)
         self.runner = Runner(self.clock)
         self.taken: list[RunRequest] = []
         """What was taken and neither run nor ended, oldest first."""
         self.contexts: dict[tuple[int, int], JobContext] = {}
         self.announced = 0
+        self.rescued = 0
         self.gone = False
+        self.stopped = False
+        """As by SIGSTOP: `tick` does nothing, and its session lock stays held."""
         self._checked_in = self.clock.monotonic()
+        self._due: dict[str, float] = {}
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
@@ -176,6 +209,32 @@ class HandNode:
             if self.planner.step() > 0:
                 return self.taken[before:]
         raise AssertionError(f"the planner asked for {_MOST_STEPS} steps at once: it spins")
+
+    def tick(self) -> None:
+        """Do what is due of its loops; each comes again when it said it would."""
+        if self.gone or self.stopped:
+            return
+        loops = {
+            "check-in": self.check_in.step,
+            "self-fence": self.self_fence.step,
+            "rescuer": self.rescuer.step,
+            "planner": self.planner.step,
+        }
+        for name, step in loops.items():
+            for _ in range(_MOST_STEPS):
+                now = self.clock.monotonic()
+                if now < self._due.get(name, now):
+                    break
+                try:
+                    wait = step()
+                except StoreUnavailable:
+                    wait = 0.25
+                if wait > 0:
+                    self._due[name] = (
+                        now + wait - 1e-9
+                    )  # the sum of what passed may be short of it by rounding
+            else:
+                raise AssertionError(f"{name} asked for {_MOST_STEPS} steps at once: it spins")
 
     def work(self) -> list[Outcome]:
         """A turn, then run all that was taken to its end, and so on until there is nothing more to do."""
@@ -219,6 +278,21 @@ class HandNode:
 
     def context_of(self, request: RunRequest) -> JobContext:
         return self.contexts[request.firing_id, request.fence]
+
+    def kill(self, *, certain: bool = True) -> None:
+        """End its process. The others see that its session lock is free, and, if `certain`, that the process is gone."""
+        self.gone = True
+        self.world.ended[self.parts.who.incarnation] = certain
+
+    def cut_off(self) -> None:
+        """Take its database away, of which it has a store of its own."""
+        assert self.store is not self.world.store, "cut off a node that was made with own_store=True"
+        vars(self.store).update(transaction=_away, read=_away)
+
+    def reconnect(self) -> None:
+        """Give it its database back."""
+        for name in ("transaction", "read"):
+            vars(self.store).pop(name, None)
 
     def die(self) -> None:
         """Vanish without a word, and be declared dead by others."""
@@ -266,48 +340,23 @@ class HandNode:
         for request in self.taken:
             self.context_of(request).cancel(reason)
 
+    def _cancel_exclusive(self, reason: str) -> int:
+        exclusive = [request for request in self.taken if request.exclusive]
+        for request in exclusive:
+            self.context_of(request).cancel(reason)
+        return len(exclusive)
 
-class HandClock:
-    """A node's clock: the world's time, and a wall of its own that can be wrong. Waiting lets the world's time pass."""
+    def _gone(self, suspects: Sequence[Observed]) -> dict[int, bool]:
+        ended = self.world.ended
+        return {each.incarnation: ended[each.incarnation] for each in suspects if each.incarnation in ended}
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.wrong = 0
-
-    def wall(self) -> int:
-        return self._world.time + self.wrong
-
-    def monotonic(self) -> float:
-        return self._world.elapsed
-
-    def wait(self, waitable: Waitable, timeout: float | None) -> bool:
-        assert isinstance(waitable, threading.Event)
-        if waitable.is_set():
-            return True
-        assert timeout is not None, "nobody is there who could end this wait"
-        self._world.pass_time(timeout)
-        return waitable.is_set()
-
-    def set_wrong(self, seconds: float) -> None:
-        """Step this host's wall clock so far from the truth."""
-        self.wrong = round(seconds * SECOND)
+    def _rescued(self) -> None:
+        self.rescued += 1
+        self._due.pop("planner", None)
 
 
-class FunctionRegistry(JobRegistry):
-    """Loads jobs from the test's functions by name, but for those this node `cannot`."""
-
-    def __init__(self, functions: Mapping[str, Function], cannot: Sequence[str] = ()) -> None:
-        super().__init__()
-        self._functions = functions
-        self.cannot = set(cannot)
-
-    def resolve(self, definition: JobDefinition) -> LoadedJob:
-        if definition.name in self.cannot or definition.name not in self._functions:
-            raise JobUnloadable(f"cannot import {definition.name}: not on this node")
-        function = self._functions[definition.name]
-        declared = declaration_of(function)
-        policies = definition.policies if declared is None else definition.policies.over(declared.policies)
-        return LoadedJob(definition, function, policies, definition.data, arguments=Arguments.of(function))
+def _away(*arguments: Any, **options: Any) -> Any:
+    raise StoreUnavailable("it is away")
 
 
 def python(name: str, **policies: Any) -> JobDefinition:
