@@ -7,7 +7,7 @@ MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check gate bench links clean
+.PHONY: help demo test check gate sim bench links clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -27,6 +27,10 @@ check: $(INSTALLED) links  ## lint, format, types, contracts
 
 gate: $(INSTALLED)  ## every test in its long form
 	QSCHED_LONG=1 $(BIN)/pytest
+
+SEEDS ?= 5000
+sim: $(INSTALLED)  ## thousands of seeds of the whole protocol, in virtual time
+	PYTHONPATH=tests $(BIN)/python -m sim --seeds $(SEEDS)
 
 bench: $(INSTALLED)  ## the measurements, one after another
 	@set -e; export PYTHONPATH=tests; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

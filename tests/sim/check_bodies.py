@@ -1,0 +1,111 @@
+"""What really ran: one body a take, none beside another that may not, and each end in the ledger as it was (I2 I16 I17)."""
+
+from .check_ends import EndsCheck
+from .check_nodes import NodesCheck
+from .chronicle import Body, Commit, clock
+from .mirror import Check, Moved, Story
+from .oracle import SECOND, job_rules
+from .wellness import Wellness
+
+_SLACK = 30 * SECOND
+
+
+class BodiesCheck(Check):
+    """Compares the bodies with each other, and with the rows, when the history is over."""
+
+    def __init__(self, story: Story, ends: EndsCheck, nodes: NodesCheck, wellness: Wellness) -> None:
+        super().__init__(story)
+        self._ends = ends
+        self._nodes = nodes
+        self._wellness = wellness
+        self._left: dict[tuple[int, int], int] = {}
+        """{(firing, fence): when the process that ran it handed it over and left}"""
+
+    def commit(self, commit: Commit, moves: list[Moved]) -> None:
+        if commit.name == "abandon":
+            for move in moves:
+                if move.table == "firings" and move.old is not None:
+                    self._left[move.old.id, move.old.fence] = commit.at
+
+    def finish(self) -> None:
+        by_job: dict[str, list[Body]] = {}
+        by_firing: dict[int, list[Body]] = {}
+        for body in self.story.history.bodies:
+            by_job.setdefault(body.job, []).append(body)
+            by_firing.setdefault(body.firing, []).append(body)
+            self._end(body)
+            self._begin(body)
+        exclusive = {job.name for job in self.mirror.jobs.values() if job_rules(job.spec).overlap != "allow"}
+        for job, bodies in by_job.items():
+            if job in exclusive:
+                self._apart(bodies)
+        for bodies in by_firing.values():
+            self._apart(bodies)
+
+    def _begin(self, body: Body) -> None:
+        row = self.mirror.firings[body.firing]
+        if body.began_now < row.scheduled_at and body.began < row.scheduled_at:
+            self.complain(
+                "I13",
+                f"its body began {(row.scheduled_at - body.began) / 1e6:.3f} s early",
+                firing=body.firing,
+            )
+        if (ended := self._ends.ended.get((body.firing, body.fence))) is not None and ended[
+            0
+        ].at < body.began:
+            self.complain(
+                "I16",
+                f"its body began at {clock(body.began)}, after its take had ended at {clock(ended[0].at)}",
+                firing=body.firing,
+            )
+
+    def _apart(self, bodies: list[Body]) -> None:
+        """Two overlap only where the older one's node had been declared dead, and so could not know (I16)."""
+        ordered = sorted(bodies, key=lambda body: body.began)
+        for place, newer in enumerate(ordered):
+            for older in ordered[:place]:
+                if older.ended is not None and older.ended <= newer.began:
+                    continue
+                dead = self._nodes.dead_at.get(older.incarnation)
+                if dead is None or dead > newer.began:
+                    self.complain(
+                        "I16",
+                        f"its body (fence {newer.fence}) began beside that of firing {older.firing} fence {older.fence},"
+                        f" whose node {older.incarnation} was never fenced",
+                        firing=newer.firing,
+                    )
+                else:
+                    self.story.history.seen["bodies beside a fenced one"] += 1
+
+    def _end(self, body: Body) -> None:
+        """A body that ended on a node that was never fenced has its true end in the ledger (I17)."""
+        if body.ended is None or body.outcome == "vanished":
+            return
+        ended = self._ends.ended.get((body.firing, body.fence))
+        if ended is not None and ended[0].actor == body.process and ended[0].name.startswith("settle"):
+            self._same(body, ended[1].outcome if ended[2] is None else ended[2].outcome)
+            return
+        dead = self._nodes.dead_at.get(body.incarnation)
+        if dead is not None:
+            self.story.history.seen["fenced completion"] += 1
+            return
+        gone = self._wellness.gone_at(body.incarnation)
+        if gone is not None:  # before it could say so
+            return
+        if ended is not None or body.ended + _SLACK < self._wellness.end:
+            told = "nothing" if ended is None else f"{ended[0].name!r} of {ended[0].actor}"
+            self.complain(
+                "I17",
+                f"its body ended {body.outcome} on a node that lives, and {told} ended it",
+                firing=body.firing,
+            )
+
+    def _same(self, body: Body, outcome: str | None) -> None:
+        firing = self.mirror.firings[body.firing]
+        cancelled = (
+            outcome == "cancelled" and body.outcome == "failed" and firing.cancel_requested_at is not None
+        )
+        if outcome != body.outcome and not cancelled:
+            self.complain(
+                "I17", f"its body ended {body.outcome}, and the ledger says {outcome}", firing=body.firing
+            )

@@ -1,0 +1,156 @@
+"""Nothing waits for ever: what is due and free to start does so while somebody is there for it (I10 I20)."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from .chronicle import Commit, clock
+from .health import Span, longest, overlap, rest
+from .mirror import Check, Moved, Story
+from .rows import ClockRow, FiringRow
+from .timeline import START
+from .wellness import Wellness
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Since:
+    """Spans in which something was so, put together from when it began and ended to be so."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self._since: int | None = None
+
+    def be(self, so: bool, at: int) -> None:
+        if so and self._since is None:
+            self._since = at
+        elif not so and self._since is not None:
+            self.spans.append((self._since, at))
+            self._since = None
+
+    def until(self, at: int) -> list[Span]:
+        return self.spans if self._since is None else [*self.spans, (self._since, at)]
+
+
+class ProgressCheck(Check):
+    """Waits are measured where a place was free on a well node and nothing held the firing or trigger back."""
+
+    def __init__(self, story: Story, wellness: Wellness, world: "World", bound: int) -> None:
+        super().__init__(story)
+        self._wellness = wellness
+        self._world = world
+        self._bound = bound
+        self._full: dict[int, Since] = defaultdict(Since)
+        """{incarnation: when all its places were taken}"""
+        self._held: dict[int, Since] = defaultdict(Since)
+        self._busy: dict[str, Since] = defaultdict(Since)
+        self._running: dict[int, set[int]] = defaultdict(set)
+        self._places: dict[int, int] = {}
+        self._late: list[tuple[int, int, str, int | None, str | None, int]] = []
+        """(from, to, what, trigger, permit, firing) of each start that came later than the bound"""
+        self._jumped = False
+
+    def commit(self, commit: Commit, moves: list[Moved]) -> None:
+        for move in moves:
+            if move.table == "firings" and move.new is not None:
+                self._firing(commit, move.old, move.new)
+            elif move.table == "nodes" and move.new is not None:
+                self._places[move.new.incarnation] = move.new.capacity
+            elif move.table == "permits" and move.new is not None:
+                self._busy[move.new.permit_key].be(move.new.firing_id is not None, commit.at)
+            elif move.table in ("triggers", "paused_groups"):
+                for trigger_id in sorted(self.mirror.triggers):
+                    self._held[trigger_id].be(self.mirror.held(trigger_id), commit.at)
+
+    def _firing(self, commit: Commit, old: FiringRow | None, new: FiringRow) -> None:
+        if old is not None and old.state == "running" and old.incarnation is not None:
+            self._count(old.incarnation, old.id, commit.at, runs=False)
+        if new.state == "running" and new.incarnation is not None:
+            self._count(new.incarnation, new.id, commit.at, runs=True)
+            due = old.run_at if old is not None else new.first_scheduled_at
+            late = commit.now - due
+            if late > self._bound:
+                trigger = new.trigger_id
+                self._late.append((commit.at - late, commit.at, "started", trigger, new.permit_key, new.id))
+
+    def _count(self, incarnation: int, firing: int, at: int, *, runs: bool) -> None:
+        running = self._running[incarnation]
+        if runs:
+            running.add(firing)
+        else:
+            running.discard(firing)
+        self._full[incarnation].be(len(running) >= self._places.get(incarnation, 0), at)
+
+    # -- afterwards ----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        end, now = self._wellness.end, self._world.database.clock()
+        self._free = [span for node in range(self._world.plan.nodes) for span in self._free_on(node)]
+        for firing in self.mirror.firings.values():
+            if firing.state == "due" and now - firing.run_at > self._bound:
+                late = (
+                    end - (now - firing.run_at),
+                    end,
+                    "is still due",
+                    firing.trigger_id,
+                    firing.permit_key,
+                    firing.id,
+                )
+                self._late.append(late)
+            elif firing.state == "running":
+                self._is_known(firing)
+        for row in self.mirror.clocks.values():
+            if row.next_run_at is not None and now - row.next_run_at > self._bound:
+                self._late.append(
+                    (end - (now - row.next_run_at), end, self._name(row), row.id, self._permit(row), 0)
+                )
+        for each in self._late:
+            self._judge(*each)
+
+    def _name(self, row: ClockRow) -> str:
+        return f"trigger {self.mirror.triggers[row.id].name} is still due"
+
+    def _permit(self, row: ClockRow) -> str | None:
+        return None if row.overlap in ("allow", "skip") else f"job:{row.job_id}"
+
+    def _free_on(self, node: int) -> list[Span]:
+        """When this node was well and had a place."""
+        full: list[Span] = []
+        for incarnation, since in self._full.items():
+            if (process := self._wellness.process_of(incarnation)) is not None and process.startswith(
+                f"n{node}."
+            ):
+                full += since.until(self._wellness.end)
+        end = self._wellness.end
+        return overlap(self._wellness.well(node, end), rest(full, START, end))
+
+    def _judge(
+        self, first: int, last: int, what: str, trigger: int | None, permit: str | None, firing: int
+    ) -> None:
+        """The longest time in which nothing stood between it and its start."""
+        blocked: list[Span] = []
+        if trigger is not None and trigger in self._held:
+            blocked += self._held[trigger].until(last)
+        if permit is not None:
+            blocked += self._busy[permit].until(last)
+        waited = longest(overlap(self._free, rest(blocked, first, last)))
+        if waited > self._bound:
+            self.complain(
+                "I20",
+                f"{what} {(last - first) / 1e6:.1f} s late at {clock(last)}, {waited / 1e6:.1f} s of it on end with a free"
+                f" place on a well node and nothing in its way; at most {self._bound / 1e6:.1f} s",
+                firing=firing or None,
+            )
+
+    def _is_known(self, firing: FiringRow) -> None:
+        """What runs at the end runs under a process that has it in hand (I10)."""
+        for process in self._world.processes:
+            if process is not None and process.parts.hand.holds(firing.id, firing.fence):
+                return
+        age = self._wellness.end - max(firing.started_at or 0, 0)
+        if age > self._bound + self._world.plan.timing.lease:
+            self.complain(
+                "I10",
+                f"runs under incarnation {firing.incarnation}, and nobody has it in hand",
+                firing=firing.id,
+            )

@@ -1,0 +1,179 @@
+"""Every slot of a live trigger is decided exactly once, in order, never early, as its misfire rule says (I1 I8 I13 I15)."""
+
+from .chronicle import Commit, clock
+from .mirror import Check, Moved, Story
+from .oracle import END, Declared, declared
+from .rows import ClockRow, FiringRow, TriggerRow
+from .shapes import Asked, allowed_shapes, shape_of
+
+DECIDING = ("take", "plan")
+
+
+class SlotsCheck(Check):
+    """Walks along each trigger's slots with the decisions, by its own arithmetic."""
+
+    def __init__(self, story: Story) -> None:
+        super().__init__(story)
+        self._expected: dict[int, int] = {}
+        """{trigger: the slot that must be decided next}; END where there is none."""
+        self.policies: dict[str, int] = {}
+
+    def commit(self, commit: Commit, moves: list[Moved]) -> None:
+        rows: dict[int, list[FiringRow]] = {}
+        clocks: dict[int, Moved] = {}
+        triggers: dict[int, Moved] = {}
+        for move in moves:
+            if move.table == "firings" and move.old is None and move.new.trigger_id is not None:
+                rows.setdefault(move.new.trigger_id, []).append(move.new)
+            elif move.table == "trigger_clocks":
+                clocks[move.new.id] = move
+            elif move.table == "triggers":
+                triggers[move.new.id] = move
+        for trigger_id in sorted({*rows, *clocks, *triggers}):
+            new = self.mirror.triggers[trigger_id]
+            trigger = triggers.get(trigger_id)
+            old = new if trigger is None else trigger.old
+            moved = clocks.get(trigger_id)
+            self._look(commit, old, new, moved, rows.get(trigger_id, []))
+
+    def _look(
+        self,
+        commit: Commit,
+        old: TriggerRow | None,
+        new: TriggerRow,
+        moved: Moved | None,
+        rows: list[FiringRow],
+    ) -> None:
+        definition = declared(new.spec)
+        clock_row = self.mirror.clocks[new.id]
+        before: ClockRow | None = clock_row if moved is None else moved.old
+        if old is None or before is None:
+            self._expected[new.id] = definition.slots.after(commit.now)
+        else:
+            self._decided(commit, old, before, sorted(rows, key=lambda row: row.first_scheduled_at))
+            self._restarted(commit, old, new, definition, clock_row)
+            self._grows(new, before, clock_row)
+        self._agrees(new, clock_row)
+
+    # -- decisions -----------------------------------------------------------------------------------------------------
+
+    def _decided(self, commit: Commit, trigger: TriggerRow, before: ClockRow, rows: list[FiringRow]) -> None:
+        """Rows that stand for slots begin where the last ones ended, and leave none out."""
+        definition = declared(trigger.spec)
+        began = expected = self._expected.get(trigger.id, END)
+        for row in rows:
+            if row.first_scheduled_at != expected:
+                self.complain(
+                    "I1",
+                    f"trigger {trigger.name}: a row begins at slot {clock(row.first_scheduled_at)},"
+                    f" and {clock(expected)} was to be decided next",
+                    firing=row.id,
+                )
+            slots = definition.slots.between(row.first_scheduled_at, row.scheduled_at)
+            if not slots or slots[-1] != row.scheduled_at or len(slots) != row.covers:
+                self.complain(
+                    "I1",
+                    f"trigger {trigger.name}: a row covers {row.covers} slots up to {clock(row.scheduled_at)},"
+                    f" and there are {len(slots)}",
+                    firing=row.id,
+                )
+            if row.scheduled_at > commit.now:
+                self.complain("I13", f"trigger {trigger.name}: decided before it was due", firing=row.id)
+            expected = definition.slots.after(row.scheduled_at)
+        self._expected[trigger.id] = expected
+        if not rows:
+            return
+        if commit.name in DECIDING:
+            self._judge(commit, before, definition, began, rows)
+        elif any(row.state != "skipped" for row in rows) or expected <= commit.now:
+            self.complain("I15", f"trigger {trigger.name}: {commit.name!r} does not close all that was owed")
+
+    def _judge(
+        self, commit: Commit, before: ClockRow, definition: Declared, began: int, rows: list[FiringRow]
+    ) -> None:
+        """What was decided is one of the shapes that the rules allow for this lateness."""
+        if before.next_run_at is None:
+            self.complain("I21", f"trigger {before.id}: decided although it was stopped", firing=rows[0].id)
+        left = None if definition.max_fires is None else definition.max_fires - before.fires
+        asked = Asked(
+            definition.rule, before.overlap, definition.slots.between(began, commit.now), commit.now, left
+        )
+        seen = shape_of(rows)
+        shapes = allowed_shapes(asked)
+        name = next((name for name, shape in shapes.items() if shape == seen), None)
+        if name is None:
+            self.complain(
+                "I15",
+                f"trigger {before.id} ({before.overlap}, {definition.rule.policy}): decided {seen}"
+                f" {(commit.now - began) / 1e6:.3f} s after its oldest slot; allowed {shapes}",
+                firing=rows[0].id,
+            )
+            return
+        self.story.history.seen[f"decided {name}"] += 1
+        if name.endswith("while busy") and not self._busy(before.job_id, {row.id for row in rows}):
+            self.complain(
+                "I15", f"trigger {before.id}: skipped as overlapping, and its job was free", firing=rows[0].id
+            )
+
+    def _busy(self, job_id: int, own: set[int]) -> bool:
+        """Whether something of the job runs or may run, or did at the beginning of this commit."""
+        return bool((self.mirror.open_of_job[job_id] | self._open_before.get(job_id, set())) - own)
+
+    def before(self, commit: Commit) -> None:
+        self._open_before = (
+            {job: set(ids) for job, ids in self.mirror.open_of_job.items()} if commit.name in DECIDING else {}
+        )
+
+    # -- the clock -----------------------------------------------------------------------------------------------------
+
+    def _restarted(
+        self, commit: Commit, old: TriggerRow, new: TriggerRow, definition: Declared, clock_row: ClockRow
+    ) -> None:
+        """An edit or a return from retirement goes on with the first slot after now, an ended trigger with none."""
+        if new.state == "retired":
+            self._expected[new.id] = END
+        elif old.state == "retired" or declared(old.spec).schedule != definition.schedule:
+            self._expected[new.id] = definition.slots.after(max(commit.now, clock_row.watermark or 0))
+        if definition.max_fires is not None and clock_row.fires >= definition.max_fires:
+            self._expected[new.id] = END
+
+    def _grows(self, trigger: TriggerRow, before: ClockRow, after: ClockRow) -> None:
+        if (after.watermark or 0) < (before.watermark or 0):
+            self.complain("I8", f"trigger {trigger.name}: its watermark went back")
+        if after.version < before.version or (
+            after.version == before.version and after.next_fire_at != before.next_fire_at
+        ):
+            self.complain("I8", f"trigger {trigger.name}: its clock moved without a new version")
+        if after.fires < before.fires or after.misfires < before.misfires:
+            self.complain("I8", f"trigger {trigger.name}: its counters went back")
+
+    def _agrees(self, trigger: TriggerRow, clock_row: ClockRow) -> None:
+        """The clock names the slot that is next by arithmetic, and is due only where the trigger may start something."""
+        expected = self._expected[trigger.id]
+        wanted = None if expected == END else expected
+        if clock_row.next_fire_at != wanted:
+            shown = clock(clock_row.next_fire_at or 0)
+            self.complain(
+                "I1", f"trigger {trigger.name}: its next slot is {shown}, and should be {clock(wanted or 0)}"
+            )
+            self._expected[trigger.id] = clock_row.next_fire_at or END
+        if clock_row.next_fire_at is not None and clock_row.next_fire_at <= (clock_row.watermark or 0):
+            self.complain("I8", f"trigger {trigger.name}: its next slot is not after its watermark")
+        if trigger.state == "error":
+            self.complain(
+                "error", f"trigger {trigger.name} is in error: {trigger.error_kind} {trigger.error}"
+            )
+        run_at = clock_row.next_run_at
+        stopped = trigger.paused_at is not None or trigger.state == "retired"
+        in_paused_group = trigger.group_name in self.mirror.groups  # stopped a moment later than its group
+        if run_at not in (None, clock_row.next_fire_at) or (run_at is not None and stopped):
+            self.complain("I21", f"trigger {trigger.name}: stopped={stopped}, and its clock would run it")
+        if run_at is None and clock_row.next_fire_at is not None and not (stopped or in_paused_group):
+            self.complain("I20", f"trigger {trigger.name} waits, is not paused, and would never run")
+
+    def finish(self) -> None:
+        """A waiting trigger's oldest undecided slot is for the progress check; here only that nobody forgot one."""
+        for trigger_id, clock_row in self.mirror.clocks.items():
+            trigger = self.mirror.triggers[trigger_id]
+            if trigger.state == "waiting" and clock_row.next_fire_at is None:
+                self.complain("I1", f"trigger {trigger.name} waits for no slot")

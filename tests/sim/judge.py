@@ -1,0 +1,51 @@
+"""All the checks over one run's history, and what of it must never be."""
+
+from .check_bodies import BodiesCheck
+from .check_ends import EndsCheck
+from .check_firings import FiringsCheck
+from .check_nodes import NodesCheck, TakeoverCheck
+from .check_progress import ProgressCheck
+from .check_slots import SlotsCheck
+from .mirror import Story
+from .oracle import SECOND
+from .wellness import Wellness
+from .world import Complaint, World
+
+
+def judge(world: World) -> list[Complaint]:
+    """What went wrong in a run that is over; empty when nothing did."""
+    plan, history = world.plan, world.history
+    story = Story(history)
+    lives = [(each.born, each.died) for each in world.lives]
+    wellness = Wellness(plan, world.weather.unhealthy, lives)
+    poll = plan.timing.idle + plan.timing.upkeep + SECOND
+    takeover = plan.timing.lease + 2 * plan.timing.check_in + poll + 2 * SECOND
+    firings = FiringsCheck(story)
+    ends = EndsCheck(story, firings)
+    nodes = NodesCheck(story, wellness)
+    story.replay(
+        [
+            SlotsCheck(story),
+            firings,
+            ends,
+            nodes,
+            TakeoverCheck(story, wellness, nodes, takeover),
+            BodiesCheck(story, ends, nodes, wellness),
+            ProgressCheck(story, wellness, world, 3 * poll + 2 * SECOND),
+        ]
+    )
+    _requests(world, story)
+    return world.complaints + [Complaint(*each) for each in story.complaints]
+
+
+def _requests(world: World, story: Story) -> None:
+    """One firing for each request, however often it was said."""
+    by_key: dict[str, set[int]] = {}
+    for row in story.mirror.firings.values():
+        if row.request_key is not None:
+            by_key.setdefault(row.request_key, set()).add(row.id)
+    for key, answered in world.operators.fired.items():
+        if by_key.get(key) != answered or len(answered) != 1:
+            story.complain(
+                "I2", f"request {key} was answered with {answered}, and the ledger has {by_key.get(key)}"
+            )
