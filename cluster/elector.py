@@ -7,7 +7,7 @@ lease. That saves work; what makes it safe is the epoch in the database, which e
 import json
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ..scheduler.errors import StoreError
 from ..scheduler.identity import Term
@@ -25,8 +25,8 @@ from ..scheduler.store.cluster_rows import (
 from ..triggers.instant import SECOND
 from .errors import LeaseUnavailable
 from .lease import Lease
+from .settings import STOP
 
-STOP: Final = "stop"
 _HOLD_OFF = 6
 """For so many ttl a node that could not do a leader's work leaves it to others."""
 _UNABLE_AFTER = 2
