@@ -7,6 +7,7 @@ it likes, and nothing is lost or run in its stead.
 import json
 import logging
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from ..triggers.instant import SECOND
 from ..triggers.retry import RetryPolicy
 from .context import RunRequest
+from .episode import Episode
 from .errors import StoreError, StoreUnavailable
 from .firing import DUE
 from .outcome import CANCELLED, FAILED, INTERRUPTED, LOST, SUCCEEDED, Outcome
@@ -28,6 +30,8 @@ _MOST = 500
 """Outcomes settled in one transaction."""
 _RETRY = (0.2, 5.0)
 """Seconds between tries while the database is away: first and longest."""
+_WAIT = 1.0
+"""Seconds for which `step` waits for an outcome: that it returns says that it is not stuck."""
 _RETRY_DRAINING = 0.5
 
 log = logging.getLogger("qsched.settler")
@@ -51,6 +55,10 @@ class Settler:
         self._queue: SimpleQueue[Ended | None] = SimpleQueue()
         self._random = random.Random()
         self._refused: set[tuple[int, int]] = set()
+        self._episode = Episode(parts.clock)
+        self._again = threading.Event()
+        self.trouble: str | None = None
+        """What keeps outcomes from landing."""
         self.interrupted = 0
         """Bodies that a shutdown broke off."""
 
@@ -75,10 +83,18 @@ class Settler:
     def wake(self) -> None:
         """Let `step` return, to see that the node stops."""
         self._queue.put(None)
+        self._again.set()
+
+    def retry(self) -> None:
+        """Try again at once what could not be settled: the database answers."""
+        self._again.set()
 
     def step(self) -> None:
-        """Wait for an outcome, take what else has ended by then, and settle it all; returns when it has landed."""
-        first = self._queue.get()
+        """Wait a moment for an outcome, take what else has ended by then, and settle it all; returns when it has landed."""
+        try:
+            first = self._queue.get(timeout=_WAIT)
+        except Empty:
+            return
         batch = [] if first is None else [first]
         while len(batch) < _MOST:
             try:
@@ -93,12 +109,16 @@ class Settler:
     def _land(self, batch: list[Ended]) -> None:
         wait, settle = _RETRY[0], self._settle
         while not self._parts.stopping.is_set():
+            self._again.clear()
             try:
                 settle(batch)
                 break
             except StoreUnavailable as error:
-                log.warning("settle.waiting firings=%s reason=%s", len(batch), error)
-                self._parts.pause(wait * (0.8 + 0.4 * self._random.random()))
+                lasted = self._episode.fails()
+                if lasted is not None:
+                    log.warning("settle.waiting for=%.1fs firings=%s reason=%s", lasted, len(batch), error)
+                self.trouble = f"{len(batch)} outcomes wait for the database: {error}"
+                self._pause(wait * (0.8 + 0.4 * self._random.random()))
                 # A node that drains has no time for long waits: what it cannot settle, others take for lost.
                 wait = min(wait * 2, _RETRY_DRAINING if self._parts.who.draining else _RETRY[1])
             except Exception as error:
@@ -109,9 +129,21 @@ class Settler:
                 settle = self._one_by_one
         else:
             return
+        self._works_again()
         landed = {(each.request.firing_id, each.request.fence) for each in batch}
         self._parts.hand.drop(landed - self._refused)
         self._freed()
+
+    def _pause(self, seconds: float) -> None:
+        # `stopping` is set before `wake`: whoever is told to stop between the two looks comes back at once.
+        if not self._parts.stopping.is_set():
+            self._parts.clock.wait(self._again, seconds)
+
+    def _works_again(self) -> None:
+        self.trouble = None
+        lasted = self._episode.over()
+        if lasted is not None:
+            log.info("settle.goes_on after=%.1fs", lasted)
 
     def _one_by_one(self, batch: list[Ended]) -> None:
         for each in batch:
