@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..identity import Identity
 from .dialects import MARIADB, POSTGRESQL, SQLITE, Dialect
 from .tx import Tx
 
@@ -33,10 +34,11 @@ class _Hold:
 
 class SessionLock:
     """One node's. `held` says in each check-in whether its connection has the lock; `hold` takes it, in a transaction
-    of its own, when `wanted` says so: at first, and again whenever the connection is a new one."""
+    of its own, when `wanted` says so: at first, and again whenever the connection is a new one. `mark` is the process's, where
+    this host tells it."""
 
-    def __init__(self, cluster_uuid: str, mark: int | None) -> None:
-        self._uuid = cluster_uuid
+    def __init__(self, who: Identity, mark: int | None) -> None:
+        self._who = who
         self._mark = mark
         self._left: set[tuple[int, int]] = set()
         self.wanted = False
@@ -63,7 +65,7 @@ class SessionLock:
         hold.asked += 1
         if hold.asked % _ASK_AGAIN:
             return True
-        return _is_ours(tx, self._uuid, incarnation)
+        return _is_ours(tx, self._who.cluster_uuid, incarnation)
 
     def _switch_off(self, tx: Tx, incarnation: int, hold: _Hold) -> None:
         self.off, self.wanted = True, False
@@ -73,14 +75,14 @@ class SessionLock:
     def _give_back(self, tx: Tx, backend: int) -> None:
         """What was left on a session of the pooler's is given back when we meet that one again."""
         for left in [each for each in self._left if each[0] == backend]:
-            release(tx, self._uuid, left[1])
+            release(tx, self._who.cluster_uuid, left[1])
             self._left.discard(left)
 
     def hold(self, tx: Tx, incarnation: int) -> bool:
         """Try to take it for this incarnation, and let go what an earlier incarnation of this node held here."""
         self.wanted = False
         holds = _holds(tx)
-        taken, backend = _take(tx, self._uuid, incarnation)
+        taken, backend = _take(tx, self._who.cluster_uuid, incarnation)
         if taken:
             holds[incarnation] = _Hold(backend)
         return taken
@@ -88,7 +90,7 @@ class SessionLock:
     def let_go(self, tx: Tx, incarnation: int) -> None:
         """This incarnation is over; its connection stays."""
         if _holds(tx).pop(incarnation, None) is not None:
-            release(tx, self._uuid, incarnation)
+            release(tx, self._who.cluster_uuid, incarnation)
 
 
 def freed(tx: Tx, cluster_uuid: str, incarnations: Sequence[int]) -> set[int]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from qsched.scheduler.clock import Waitable
 from qsched.scheduler.errors import JobUnloadable
+from qsched.scheduler.identity import Identity
 from qsched.scheduler.jobs import declaration_of
 from qsched.scheduler.loaded_job import Arguments, LoadedJob
 from qsched.scheduler.registry import JobRegistry
@@ -30,7 +31,7 @@ class HandLock(SessionLock):
     """A session lock that is always held: whether it is free is the world's to say."""
 
     def __init__(self) -> None:
-        super().__init__("", None)
+        super().__init__(Identity(""), None)
 
     def held(self, tx: Tx, incarnation: int, backend: int) -> bool:
         return True
