@@ -7,7 +7,7 @@ this node dead: then all that runs is told, and the node goes on under a new inc
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..scheduler.episode import Episode
 from ..scheduler.errors import LEASE_LOST, SchedulerError, StoreUnavailable
@@ -95,6 +95,8 @@ class CheckInService:
         incarnation, name = parts.store.transaction(
             "register", lambda tx: register(tx, self._facts, state), urgent=True
         )
+        # Asked for once: a node that comes back from a dead verdict works as the cluster does by then.
+        self._facts = replace(self._facts, coordination=None, elector=None)
         parts.who.incarnation = incarnation
         parts.who.name = name
         self._trust_from(sent)

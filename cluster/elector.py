@@ -72,11 +72,17 @@ class Elector:
         self._changed = changed
         self._held: _Held | None = None
         self._stands_from = float("-inf")
-        self._trouble: str | None = None
+        self._unavailable: str | None = None
         self._leaderless: tuple[int, int | None] | None = None
         self._leaderless_since = 0.0
         self._told_leaderless = False
         self._fallen_back = False
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the lease cannot be asked for, or that nobody leads; None while all is well."""
+        missing = "nobody leads: nothing is decided until somebody does" if self._told_leaderless else None
+        return self._unavailable or missing
 
     # -- the service -----------------------------------------------------------------------------------------------------
 
@@ -225,13 +231,13 @@ class Elector:
         return row.elector == SQL and others and seen.lives and (row.leader_until or 0) > seen.now
 
     def _troubled(self, error: LeaseUnavailable) -> None:
-        if self._trouble is None:
+        if self._unavailable is None:
             log.warning("leader.lease_unavailable reason=%s", error)
-        self._trouble = str(error)
+        self._unavailable = str(error)
 
     def _untroubled(self) -> None:
-        if self._trouble is not None:
-            self._trouble = None
+        if self._unavailable is not None:
+            self._unavailable = None
             log.info("leader.lease_available")
 
     # -- without a leader --------------------------------------------------------------------------------------------------
@@ -250,11 +256,11 @@ class Elector:
         key = (row.epoch, row.leader_until)
         if self._leaderless != key:
             self._leaderless, self._leaderless_since = key, now
-        patience = self._election.check_in / SECOND if self._trouble is not None else 2 * self._ttl
+        patience = self._election.check_in / SECOND if self._unavailable is not None else 2 * self._ttl
         return now - self._leaderless_since >= patience
 
     def _fall_back(self, row: Coordination) -> None:
-        reason = self._trouble or "nobody has won the lease"
+        reason = self._unavailable or "nobody has won the lease"
         if self._election.on_redis_loss == STOP:
             if not self._told_leaderless:
                 log.error("leader.missing reason=%s: nothing is decided until there is one (stop)", reason)

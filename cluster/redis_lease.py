@@ -14,7 +14,7 @@ from redis.connection import ConnectionPool, parse_url
 from redis.retry import Retry
 
 from ..scheduler.clock import Clock
-from ..scheduler.identity import Term
+from ..scheduler.identity import Identity, Term
 from ..scheduler.store.cluster_rows import REDIS
 from ..scheduler.store.database import Store
 from ..triggers.instant import SECOND
@@ -35,17 +35,22 @@ return 0
 
 
 class RedisLease:
-    """A Lease on a key of this cluster; `uuid` is the cluster's."""
+    """A Lease on a key of the cluster that `who` is in."""
 
     elector = REDIS
 
-    def __init__(self, url: str, cluster_uuid: str, store: Store, clock: Clock, ttl: int) -> None:
+    def __init__(self, url: str, who: Identity, store: Store, clock: Clock, ttl: int) -> None:
         self.ttl = ttl
-        self.key = f"qsched:{cluster_uuid}:leader"
+        self._who = who
         self._row = SqlLease(store, clock, ttl, by=REDIS)
         self._clock = clock
         self._secret = uuid.uuid4()
         self._redis = connect(url, ttl / SECOND / 4)
+
+    @property
+    def key(self) -> str:
+        """By the cluster's uuid: several clusters, also of several databases, may share a Redis."""
+        return f"qsched:{self._who.cluster_uuid}:leader"
 
     def acquire(self, incarnation: int) -> Term | None:
         sent = self._clock.monotonic()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..scheduler.clock import Clock
+from ..scheduler.identity import Identity
 from .redis_lease import connect
 
 _LISTEN = 1.0
@@ -24,8 +25,8 @@ log = logging.getLogger("qsched.wake")
 class RedisWake:
     """`hear` and `speak` are the steps of two loops; `announce` may be called by anybody and never waits."""
 
-    def __init__(self, url: str, cluster_uuid: str, clock: Clock, wake: Callable[[], None]) -> None:
-        self._channel = f"qsched:{cluster_uuid}:wake"
+    def __init__(self, url: str, who: Identity, clock: Clock, wake: Callable[[], None]) -> None:
+        self._who = who
         self._clock = clock
         self._wake = wake
         self._speaking = connect(url, _LISTEN)
@@ -34,6 +35,9 @@ class RedisWake:
         self._asked = threading.Event()
         self._never = threading.Event()
         self._lost = False
+
+    def _channel(self) -> str:
+        return f"qsched:{self._who.cluster_uuid}:wake"
 
     def announce(self) -> None:
         """Tell the other nodes to look, soon."""
@@ -45,7 +49,7 @@ class RedisWake:
             return 0.0
         self._asked.clear()
         try:
-            self._speaking.publish(self._channel, b"")
+            self._speaking.publish(self._channel(), b"")
         except Exception as error:  # whatever Redis and its client may raise: it was only a hint
             log.debug("wake.unsaid reason=%s", error)
             return _PAUSE
@@ -57,7 +61,7 @@ class RedisWake:
         try:
             if self._subscription is None:
                 self._subscription = self._hearing.pubsub(ignore_subscribe_messages=True)
-                self._subscription.subscribe(self._channel)
+                self._subscription.subscribe(self._channel())
             message = self._subscription.get_message(timeout=_LISTEN)
         except Exception as error:
             self.close()
