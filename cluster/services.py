@@ -17,17 +17,23 @@ from ..scheduler.identity import Identity
 from ..scheduler.loaded_job import LoadedJob
 from ..scheduler.parts import Parts
 from ..scheduler.planner import Hooks, Planner
+from ..scheduler.process_mark import mark_of
 from ..scheduler.publish import publish_loaded
 from ..scheduler.registry import JobRegistry
+from ..scheduler.rescuer import Rescuer, Senses
 from ..scheduler.settler import Settler
 from ..scheduler.store.database import Store
 from ..scheduler.store.definition_reads import read_cluster
 from ..scheduler.store.node_rows import NodeFacts
+from ..scheduler.store.session_lock import SessionLock
 from ..scheduler.store.wake import Listener, announce
 from ..scheduler.upkeep import Upkeep
+from ..scheduler.witness import Witness
 from ..scheduler.worker_pool import WorkerPool
 from .check_in import CheckInService, Telling
-from .loop import Loop
+from .health import Health
+from .loop import Loop, Rhythm
+from .self_fence import SelfFence
 from .settings import NodeSettings
 from .versions import tzdata_version, version
 
@@ -60,21 +66,34 @@ class Services:
             Hand(settings.capacity),
             Definitions(registry, clock),
         )
+        self._loops: dict[str, Loop] = {}
+        self.health = Health(clock, self._loops)
         self.settler = Settler(self.parts, self._freed)
         self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=loop)
-        self.check_in = CheckInService(self.parts, self._facts(revision), settings.check_in, self._telling())
+        facts = self._facts(revision)
+        lock = SessionLock(self.parts.who, facts.pid_started_at)
+        self.check_in = CheckInService(self.parts, facts, settings.check_in, self._telling(), lock)
+        self.self_fence = SelfFence(self.parts, self._cancel_exclusive)
+        witness = Witness(store, self.parts.who, facts.host)
+        senses = Senses(witness.gone, lambda: self.check_in.steady_since, self._rescued)
+        self.rescuer = Rescuer(self.parts, settings.check_in, senses)
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, self._end_pauses, tzdata_version(), self._loaded)
         self.listener = Listener(store, self._wake)
         self._announced = 0.0
-        self._loops = {
-            "check_in": Loop("check-in", self.check_in.step, clock),
-            "settler": Loop("settler", self._settle, clock),
-            "planner": Loop("planner", self.planner.step, clock),
+        seconds = settings.check_in / 1_000_000
+        beat = Rhythm(seconds, (seconds / 4, seconds / 4), lambda: self.check_in.trouble)
+        self._loops |= {
+            "check_in": Loop("check-in", self.check_in.step, clock, beat),
+            "settler": Loop("settler", self._settle, clock, Rhythm(trouble=lambda: self.settler.trouble)),
+            "planner": Loop("planner", self.planner.step, clock, Rhythm(trouble=self._untrusted)),
             "upkeep": Loop("upkeep", self.upkeep.step, clock),
+            "rescuer": Loop("rescuer", self.rescuer.step, clock, Rhythm(seconds)),
+            "self_fence": Loop("self-fence", self.self_fence.step, clock),
         }
         if self.listener.works:
             self._loops["listener"] = Loop("listener", self.listener.step, clock)
+        self._loops["health"] = Loop("health", self.health.step, clock)
 
     def start(self) -> None:
         """Register, then start the loops: the check-in first, what takes work last."""
@@ -101,7 +120,7 @@ class Services:
             if loop is not self._loops["check_in"]:
                 loop.end()
         self.settler.wake()
-        for name in ("upkeep", "listener", "settler", "check_in"):
+        for name in ("upkeep", "listener", "rescuer", "settler", "check_in"):
             if name in self._loops:
                 self._loops[name].stop(3.0)
         self.pool.close()
@@ -113,11 +132,26 @@ class Services:
         self.settler.step()
         return 0.0
 
+    def _untrusted(self) -> str | None:
+        """Why nothing is taken although no step fails."""
+        if self.parts.who.draining or self.parts.who.may_start(self.parts.clock.monotonic()):
+            return None
+        return "no check-in landed for a lease: nothing is taken or begun until one does"
+
     def _wake(self) -> None:
         self._loops["planner"].wake()
 
     def _freed(self) -> None:
         self._wake()
+
+    def _rescued(self) -> None:
+        """Something is due again: this node may take it at once, and so may the others."""
+        self._wake()
+        self._more_due()
+
+    def _cancel_exclusive(self, reason: str) -> int:
+        exclusive = [entry.request for entry in self.pool.running() if entry.request.exclusive]
+        return sum(self.pool.cancel(request.firing_id, reason, fence=request.fence) for request in exclusive)
 
     def _submit(self, requests: list[RunRequest]) -> None:
         self.pool.submit_many(requests)
@@ -157,10 +191,21 @@ class Services:
             self.pool.cancel_all(reason)
 
         def available() -> None:
-            for name in ("planner", "upkeep"):
-                self._loops[name].wake()
+            self.parts.store.cut_silent()
+            self.settler.retry()
+            self.listener.renew()
+            for loop in self._loops.values():
+                if loop is not self._loops["check_in"]:
+                    loop.retry()
 
-        return Telling(cancel, cancel_all, available)
+        return Telling(
+            cancel,
+            cancel_all,
+            available,
+            self._asked_to_drain,
+            reds=self.health.reds,
+            renewed=self.pool.renew,
+        )
 
     def _facts(self, revision: int | None) -> NodeFacts:
         settings = self.settings
@@ -168,11 +213,12 @@ class Services:
             name=settings.label(),
             host=settings.host[:255],
             pid=os.getpid(),
-            pid_started_at=None,
+            pid_started_at=mark_of(os.getpid()),
             capacity=settings.capacity,
             version=version(),
             tzdata=tzdata_version(),
             tags=json.dumps(list(settings.tags)) if settings.tags else None,
             lease=settings.lease,
             revision=revision,
+            check_in=settings.check_in,
         )
