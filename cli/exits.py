@@ -31,6 +31,7 @@ _CODES: Final = {
     "Conflict": CONFLICT,
     "Refused": REFUSED,
     "TriggerError": USAGE,
+    "NodeSettingsError": USAGE,
 }
 """By name along the error's family, nearest first: to end well imports nothing."""
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .exits import USAGE, CommandError
 from .settings import Settings
 from .times import DurationType
 from .tree import command
@@ -41,12 +40,6 @@ class ListType(WordsType):
         return words
 
 
-def _row_locks_only(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value == "leader":
-        reason = "leader is not in this version: leave the option out, row_locks needs no leader"
-        raise click.BadParameter(reason, context, parameter)
-
-
 @command("node")
 @click.option(
     "-f",
@@ -69,9 +62,19 @@ def _row_locks_only(context: click.Context, parameter: click.Parameter, value: s
 @click.option(
     "--coordination",
     type=click.Choice(["row_locks", "leader"]),
-    callback=_row_locks_only,
-    expose_value=False,
-    help="How nodes agree on who decides.  [default: row_locks]",
+    help="How nodes agree on who decides.  [default: the cluster's; a new one's is row_locks]",
+)
+@click.option("--redis", metavar="URL", help="Elect a leader by this Redis; alone it means leader.")
+@click.option(
+    "--leader-ttl",
+    type=DurationType(),
+    help="How long a leader's lease lasts.  [default: 5s, or three check-ins if that is more]",
+)
+@click.option(
+    "--on-redis-loss",
+    type=click.Choice(["row_locks", "stop"]),
+    default="row_locks",
+    help="What to do without Redis.  [default: row_locks]",
 )
 @click.option(
     "--allow", type=ListType(KINDS), default=(), help="Other kinds of jobs that may run here: command."
@@ -105,14 +108,10 @@ def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
 
     set_up_logging(verbose=verbose)
     see_current_folder()
-    from ..cluster.errors import NodeSettingsError
     from ..cluster.node import Node
     from ..cluster.settings import NodeSettings
 
-    try:
-        made = NodeSettings(
-            apps=options.pop("app"), files=options.pop("file"), cluster=settings.cluster, **options
-        )
-    except NodeSettingsError as error:
-        raise CommandError(str(error), code=USAGE) from error
+    made = NodeSettings(
+        apps=options.pop("app"), files=options.pop("file"), cluster=settings.cluster, **options
+    )
     return Node(settings.store, made).run()

@@ -104,7 +104,7 @@ BAD = [
     (("node", "--capacity", "0"), 2, "--capacity"),
     (("node", "--lease", "1s"), 2, "lease must be at least three check-ins"),
     (("node", "--lease", "15"), 2, "not a duration"),
-    (("node", "--coordination", "leader"), 2, "not in this version"),
+    (("node", "--coordination", "primary"), 2, "is not one of"),
     (("node", "--allow", "http,command"), 2, "not one of"),
     (("node", "--app", "no_such_module_x"), 1, "no_such_module_x"),
     (("node", "-f", "missing.yaml"), 3, "missing.yaml"),
