@@ -22,7 +22,6 @@ from .services import Services
 from .settings import NodeSettings
 from .start import Start
 
-_BACKOFF = (0.2, 5.0)
 _ASKED = 0
 """Among the signals: no signal, but `qsched nodes drain`."""
 
@@ -59,7 +58,7 @@ class Node:
 
     A database that is down delays work, never the caller's start. After a fork the child's copy starts anew, as a new
     incarnation. `loop` runs async jobs on the caller's event loop. Other keywords are fields of NodeSettings; durations
-    (`lease`, `check_in`, `drain_timeout`) may be texts (`"15s"`) or timedeltas.
+    (`lease`, `check_in`, `drain_timeout`, `leader_ttl`) may be texts (`"15s"`) or timedeltas.
     """
 
     def __init__(
@@ -145,6 +144,17 @@ class Node:
         services = self._life.services
         return None if services is None else services.parts.who.incarnation
 
+    def health(self) -> dict[str, str]:
+        """Which of this node's loops have had no success for too long, and why; empty when nothing is amiss.
+
+        `start` is among them while the node waits for its database, and when it could not start.
+        """
+        life = self._life
+        if life.services is not None:
+            return life.services.health.reds()
+        trouble = str(life.failed) if life.failed is not None else life.start and life.start.trouble
+        return {"start": trouble} if trouble else {}
+
     # -- in the foreground ---------------------------------------------------------------------------------------------
 
     def run(self) -> int:
@@ -188,14 +198,11 @@ class Node:
 
     def _start_up(self, life: _Life, start: Start) -> None:
         """Become a node; a database that is away is waited for."""
-        wait = _BACKOFF[0]
         while not life.leaving.is_set():
             try:
                 services = start.attempt(life.leaving)
             except StoreUnavailable as error:
-                log.warning("node.waiting reason=%s", error)
-                self._clock.wait(life.leaving, wait)
-                wait = min(wait * 2, _BACKOFF[1])
+                self._clock.wait(life.leaving, start.waits(error))
                 continue
             except BaseException as error:
                 life.failed = error
@@ -318,7 +325,7 @@ def _say(services: Services, state: str, handed_over: int | None = None) -> None
 def _in_microseconds(fields: dict[str, Any]) -> dict[str, Any]:
     """Durations as people write them, as NodeSettings keeps them."""
     made = dict(fields)
-    for name in {"lease", "check_in", "drain_timeout"} & made.keys():
+    for name in {"lease", "check_in", "drain_timeout", "leader_ttl"} & made.keys():
         if isinstance(made[name], str):
             made[name] = parse_duration(made[name], zero=name == "drain_timeout")
         elif isinstance(made[name], timedelta):

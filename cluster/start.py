@@ -3,17 +3,23 @@
 import asyncio
 import logging
 import os
+import random
 import threading
 from collections.abc import Callable
 
 from ..scheduler.apply import apply
 from ..scheduler.clock import Clock
+from ..scheduler.episode import Episode
+from ..scheduler.errors import StoreUnavailable
 from ..scheduler.registry import JobRegistry
 from ..scheduler.store.database import Store
 from ..scheduler.store.schema import open_store
 from ..triggers.declaration import Declarations, load
 from .services import Services
 from .settings import NodeSettings
+
+_BACKOFF = (0.2, 5.0)
+"""Seconds until it is tried again: first, and at most."""
 
 log = logging.getLogger("qsched.node")
 
@@ -37,6 +43,9 @@ class Start:
         jobs = () if self._declared is None else self._declared.jobs
         self._registry = JobRegistry(settings.apps, jobs, settings.allow)
         self.store: Store | None = None
+        self._episode = Episode(clock)
+        self.trouble: str | None = None
+        """What it waits for; None while it does not."""
 
     def attempt(self, leaving: threading.Event) -> Services | None:
         """The services, running; None when the node was told to leave before. Raises StoreUnavailable to be tried again."""
@@ -58,6 +67,16 @@ class Start:
         )
         services.start()
         return services
+
+    def waits(self, error: StoreUnavailable) -> float:
+        """It will be tried again: tell the log, now and then, and the node's health; answers the seconds until then."""
+        self.trouble = str(error)
+        lasted = self._episode.fails()
+        if lasted is not None:
+            hint = "" if error.hint is None else f"; {error.hint}"
+            log.warning("node.waiting for=%.0fs reason=%s%s", lasted, error, hint)
+        wait = min(_BACKOFF[0] * 2.0 ** min(self._episode.failures - 1, 20), _BACKOFF[1])
+        return wait * (0.75 + 0.25 * random.random())
 
     def _apply(self, store: Store, declared: Declarations) -> int:
         settings = self._settings
