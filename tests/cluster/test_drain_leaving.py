@@ -144,3 +144,15 @@ def test_a_take_in_flight_is_waited_for_and_its_firings_are_given_back(server_wo
     assert seen == [Left(0, 1, 0)]
     assert world.firings("state, fence") == [("due", 1)]
     assert not node.store.transaction("test", lambda tx: share_alive(tx, node.parts.who.incarnation))
+
+
+def test_a_node_that_is_declared_dead_while_it_drains_drains_on_under_its_new_incarnation(
+    world: World,
+) -> None:
+    node, (request,) = taken(world, "a")
+    node.parts.who.draining = True
+    node.declare_dead()
+    node.check_in.step()
+    assert node.parts.who.incarnation != request.incarnation
+    states = world.sql("SELECT state FROM qsched_nodes WHERE incarnation = ?", node.parts.who.incarnation)
+    assert states == [("draining",)]
