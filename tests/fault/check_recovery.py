@@ -1,0 +1,184 @@
+"""What was lost comes back where it was asked for, in time, and nowhere else; and in the end nothing is stuck."""
+
+from dataclasses import dataclass
+
+from .check_fences import cut_off, last_heard
+from .evidence import Evidence, Process, Spell
+from .runs import Take, Verdict, by_firing, outcome_of, takes_of, verdicts_of
+from .violation import Violation, slice_of
+
+_EDGE = 0.3
+_WHOLE = ("db_restart", "db_pause", "terminate", "db_clock", "lock", "read_only", "rolling")
+"""Faults of all nodes at once: a formula says nothing about a time in which there is no database."""
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """One firing that came back: how long after its node was gone, or heard last."""
+
+    take: Take
+    kind: str
+    """gone or silent."""
+    seconds: float
+    bound: float
+    clean: bool
+    """Whether a healthy node and the database were there all the time: only then the formula says something."""
+
+
+def check_recovery(evidence: Evidence) -> list[Violation]:
+    """I5: at most as often as asked, at least as often as asked."""
+    takes, found = takes_of(evidence), []
+    again = by_firing(takes)
+    for take in takes:
+        outcome = outcome_of(evidence, take)
+        if outcome != "lost" or take.end is None:
+            continue
+        asked = bool(take.row["request_recovery"])
+        if take.end.row["state"] == "due" and not asked:
+            found.append(_say(evidence, take, "was lost and is due again, which nobody asked for"))
+        if take.end.row["state"] == "lost" and asked and take.end.row["recoveries"] < _most(evidence, take):
+            found.append(_say(evidence, take, f"is lost after {take.end.row['recoveries']} recoveries"))
+    for firing, all_takes in again.items():
+        found += _once(evidence, firing, all_takes)
+    return found + _keys(evidence)
+
+
+def _once(evidence: Evidence, firing: int, takes: list[Take]) -> list[Violation]:
+    """At most once: without request_recovery no attempt has two bodies."""
+    if takes[0].row["request_recovery"]:
+        return []
+    begun: dict[int, int] = {}
+    for take in takes:
+        for body in evidence.body_of.get(take.key, []):
+            if body.attempt in begun:
+                text = f"attempt {body.attempt} ran under fences {begun[body.attempt]} and {take.fence}"
+                shown = slice_of(evidence, firings=(firing,))
+                return [Violation("I5", f"firing {firing} asks for no recovery, and {text}", shown)]
+            begun[body.attempt] = take.fence
+    return []
+
+
+def _keys(evidence: Evidence) -> list[Violation]:
+    """Every run of a firing has the same idempotency key and slot; no two firings share a key."""
+    keys: dict[int, tuple[str, int]] = {}
+    owners: dict[str, int] = {}
+    found = []
+    for body in evidence.bodies:
+        if keys.setdefault(body.firing, (body.key, body.slot)) != (body.key, body.slot):
+            found.append(
+                Violation("I5", f"firing {body.firing} changed its key or slot: {body.key}, {body.slot}")
+            )
+        if owners.setdefault(body.key, body.firing) != body.firing:
+            found.append(
+                Violation("I5", f"firings {owners[body.key]} and {body.firing} share the key {body.key}")
+            )
+    return found
+
+
+def _most(evidence: Evidence, take: Take) -> int:
+    return 3  # max_recoveries' default, which no job of the load changes
+
+
+# -- how long it took --------------------------------------------------------------------------------------------------
+
+
+def takeovers(evidence: Evidence) -> list[Takeover]:
+    """Every recovery, with the formula it stands under."""
+    settings = evidence.settings
+    takes, verdicts = takes_of(evidence), verdicts_of(evidence)
+    again = by_firing(takes)
+    found = []
+    for take in takes:
+        verdict = verdicts.get(take.incarnation)
+        later = [other for other in again[take.firing] if other.fence > take.fence]
+        if verdict is None or take.end is None or not later or outcome_of(evidence, take) != "lost":
+            continue
+        if take.row["permit_key"] is not None or take.end.seq < verdict.change.seq:
+            continue  # its job may be busy, or it was lost otherwise
+        process = evidence.process_of(take.incarnation)
+        gone = process is not None and process.ended < verdict.change.mono
+        since = process.ended if gone and process is not None else last_heard(evidence, verdict)
+        silent = settings.lease + 2 * settings.check_in + settings.poll
+        bound = min(silent, 4 * settings.check_in + settings.poll) if gone else silent
+        began = later[0].begin.mono
+        kind = "gone" if gone else "silent"
+        clean = _calm(evidence, verdict, since, began)
+        found.append(Takeover(take, kind, began - since, bound, clean))
+    return found
+
+
+def check_takeovers(evidence: Evidence) -> list[Violation]:
+    """I5 and I11: no clean takeover takes longer than its formula (and the slack of a loaded machine)."""
+    return [
+        _say(
+            evidence,
+            each.take,
+            f"came back {each.seconds:.2f} s after its node was {each.kind}, and {each.bound:.2f} s are promised",
+        )
+        for each in takeovers(evidence)
+        if each.clean and each.seconds > each.bound + evidence.settings.slack
+    ]
+
+
+def _calm(evidence: Evidence, verdict: Verdict, since: float, until: float) -> bool:
+    if any(_beside(spell, since, until) for spell in evidence.of_kinds(*_WHOLE)):
+        return False
+    return any(_healthy(evidence, process, since, until) for process in evidence.processes)
+
+
+def _healthy(evidence: Evidence, process: Process, since: float, until: float) -> bool:
+    """Whether this process worked through all that time."""
+    ready = process.started + 3.0
+    if ready > since or process.ended < until or (process.told is not None and process.told < until):
+        return False
+    return not cut_off(evidence, process, since - 2 * _EDGE, until)
+
+
+def _beside(spell: Spell, since: float, until: float) -> bool:
+    return spell.began - _EDGE <= until and spell.ended + 4 * _EDGE >= since
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+def check_end(evidence: Evidence) -> list[Violation]:
+    """I10: at rest nothing old is open, no permit is held, no node stands that is not there."""
+    found: list[Violation] = []
+    healed = evidence.moment("all_healed")
+    if evidence.moment("no_rest") is not None:
+        found.append(Violation("I10", "things did not come to rest after the last fault"))
+    for row in evidence.final["firings"]:
+        old = healed is not None and row["scheduled_at"] < healed["wall"]
+        if row["state"] == "running" or (row["state"] == "due" and old):
+            text = f"firing {row['id']} of {row['trigger_name']} is still {row['state']} at the end"
+            found.append(Violation("I10", text, slice_of(evidence, firings=(row["id"],))))
+    for row in evidence.final["permits"]:
+        if row["firing_id"] is not None:
+            found.append(
+                Violation(
+                    "I10", f"permit {row['permit_key']} is held by firing {row['firing_id']} at the end"
+                )
+            )
+    for row in evidence.final["triggers"]:
+        if row["state"] == "error":
+            found.append(Violation("I10", f"trigger {row['name']} is in error: {row['error']}"))
+    return found + _exits(evidence)
+
+
+def _exits(evidence: Evidence) -> list[Violation]:
+    """No node leaves by itself, and who is told to leave does so with 0 or 8."""
+    found = []
+    for process in evidence.processes:
+        if process.killed is not None or process.code is None:
+            continue
+        if process.told is None or process.code not in (0, 8):
+            why = "was told to stop" if process.told is not None else "ended by itself"
+            found.append(
+                Violation("I10", f"{process.node} (life {process.life}) {why} and left with {process.code}")
+            )
+    return found
+
+
+def _say(evidence: Evidence, take: Take, text: str) -> Violation:
+    shown = slice_of(evidence, firings=(take.firing,), incarnations=(take.incarnation,))
+    return Violation("I5", f"firing {take.firing}/{take.fence} of {take.trigger} {text}", shown)
