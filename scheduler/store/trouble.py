@@ -20,9 +20,10 @@ class Trouble(enum.Enum):
 
 # 57014 is the statement time-out; 55P03 the lock time-out; 40xxx serialisation and deadlocks.
 _REPEAT_STATES = {"40001", "40P01", "55P03", "57014"}
-# Read-only (25006) is a demoted server: the next connection may reach the new one. 25P03: idle for too long.
+# Read-only (25006) is a demoted server: the next connection may reach the new one. 25P03: idle for too long. 40003: nobody
+# knows whether it was committed.
 _LOST_CLASSES = ("08", "53", "57P", "58")
-_LOST_STATES = {"25006", "25P03", "25P04"}
+_LOST_STATES = {"25006", "25P03", "25P04", "40003"}
 _REFUSED_CLASSES = ("28", "3D", "42501", "3F")
 
 _REPEAT_CODES = {1205, 1213, 1020, 1317, 1412, 1969, 3024}
@@ -30,20 +31,24 @@ _CONFLICT_CODES = {1062, 1048, 1452, 4025}
 _REFUSED_CODES = {1044, 1045, 1046, 1049, 1142, 1227, 1370, 1698, 1130}
 _LOST_CODES = {
     *(0, 2002, 2003, 2006, 2013, 2014, 2045, 2055, 1927, 4031),  # the connection
-    *(1152, 1158, 1159, 1160, 1161, 1184),  # the network under it
-    *(1040, 1203, 1047, 1053, 1290, 1836, 1792),  # full, leaving, read-only
+    *(1152, 1156, 1158, 1159, 1160, 1161, 1184, 1835),  # the network under it
+    *(1040, 1129, 1203, 1226, 1047, 1053, 1077, 1079, 1080, 1290, 1836, 1792),  # full, leaving, read-only
     *(1021, 1030, 1114, 1180),  # the disk
+    *(1037, 1038, 1041, 1135, 1206, 1637),  # memory, threads, transactions
 }
 
 _BUSY = {5, 6, 9, 15, 17}  # BUSY, LOCKED, INTERRUPT, PROTOCOL, SCHEMA
-_FOR_NOW = {10, 13, 14}  # IOERR, FULL, CANTOPEN (also: no file descriptor left)
+_FOR_NOW = {7, 10, 13, 14}  # NOMEM, IOERR, FULL, CANTOPEN (also: no file descriptor left)
 _NO = {3, 8, 11, 23, 26}  # PERM, READONLY, CORRUPT, AUTH, NOTADB
 
 # Before PostgreSQL has let somebody in, its driver gives words and no code.
 _NOT_LET_IN = re.compile(
     r"authentication failed|no password supplied|role \".*\" does not exist|database \".*\" does not exist"
-    r"|no pg_hba.conf entry|unsupported startup parameter|permission denied for database",
+    r"|no pg_hba.conf entry|unsupported startup parameter|permission denied for database"
+    r"|is not permitted to log in|does not support SSL",
 )
+_OUT_OF_STEP = "Packet sequence number wrong"
+"""PyMySQL, without a code, on a connection on which an answer was not read to its end."""
 
 
 def trouble_of(error: BaseException) -> Trouble:
@@ -56,6 +61,8 @@ def trouble_of(error: BaseException) -> Trouble:
         return _of_state(state) if isinstance(state, str) else _of_words(cause)
     code = _code(cause)
     if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
+        return Trouble.LOST
+    if code is None and _OUT_OF_STEP in str(cause):
         return Trouble.LOST
     return _of_code(code, type(cause).__name__)
 
@@ -149,10 +156,14 @@ _HINTS = (
     (r"not a database", "the file is something else: name another in the store URL"),
     (r"malformed", "restore the file from a backup; `sqlite3 FILE .recover` saves what is left"),
     (
+        r"read-only transaction|--read-only|READ ONLY transaction|session is read-only|not accept.* writes",
+        "wait until it takes writes again, or name the server that does: this is a standby, or one that was demoted",
+    ),
+    (
         r"readonly database|read-only|unable to open database file",
         "check that this user may read and write the file and its folder",
     ),
-    (r"too many", "raise the server's limit of connections, or let fewer processes use it"),
+    (r"too many|connection slots", "raise the server's limit of connections, or let fewer processes use it"),
 )
 
 

@@ -1,22 +1,17 @@
 """Real errors of real servers, and what the store makes of them: repeated, replaced, in doubt, or told."""
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import psycopg
-import pymysql
 import pytest
 from qsched.scheduler.errors import StoreError, StoreUnavailable
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.dialects import MARIADB, POSTGRESQL
 from qsched.scheduler.store.schema import open_store
-from qsched.scheduler.store.trouble import Trouble, hint_of, trouble_of
 from qsched.scheduler.store.tx import Tx
-from sqlalchemy import exc
 
 from support.servers import MariaServer, PostgresServer, Server
 from support.waiting import wait_until
@@ -307,47 +302,3 @@ def test_whoever_may_not_make_tables_is_told_what_may_be_done(
 def test_the_store_never_prints_its_password() -> None:
     store = Store("postgresql://u:s3cret@h/d")
     assert "s3cret" not in repr(store) + str(store) + repr(store.url) + str(store.url)
-
-
-def _postgresql_error(state: str, kind: type[psycopg.Error] = psycopg.OperationalError) -> psycopg.Error:
-    error = kind("said")
-    error.sqlstate = state
-    return error
-
-
-STATES = {
-    Trouble.REPEAT: ["40001", "40P01", "55P03", "57014"],
-    Trouble.LOST: ["08006", "57P01", "57P02", "57P03", "25P03", "25006", "53300", "53100", "58030"],
-    Trouble.CONFLICT: ["23505", "23502", "23514", "23P01"],
-    Trouble.MISSING: ["42P01"],
-    Trouble.REFUSED: ["28P01", "3D000", "42501"],
-    Trouble.OTHER: ["42601", "22P02", "22001"],
-}
-CODES = {
-    Trouble.REPEAT: [1205, 1213, 1020, 1317, 1969],
-    Trouble.LOST: [0, 2003, 2006, 2013, 1927, 1040, 1053, 1290, 1836, 1021, 1114],
-    Trouble.CONFLICT: [1062, 1048],
-    Trouble.MISSING: [1146],
-    Trouble.REFUSED: [1044, 1045, 1049, 1046, 1142],
-    Trouble.OTHER: [1064, 1406, 1366],
-}
-
-
-@pytest.mark.parametrize("trouble", list(Trouble))
-def test_what_each_error_means(trouble: Trouble) -> None:
-    for state in STATES[trouble]:
-        assert trouble_of(_postgresql_error(state)) is trouble, state
-    for code in CODES[trouble]:
-        kind = pymysql.err.IntegrityError if code in (1062, 1048) else pymysql.err.OperationalError
-        assert trouble_of(exc.DBAPIError("s", (), kind(code, "said"))) is trouble, code
-
-
-def test_words_without_a_code_are_a_lost_connection_unless_they_say_who_was_not_let_in() -> None:
-    lost = ["server closed the connection unexpectedly", "the connection is lost", "connection refused"]
-    assert {trouble_of(psycopg.OperationalError(text)) for text in lost} == {Trouble.LOST}
-    refused = 'connection failed: FATAL:  password authentication failed for user "x"'
-    assert trouble_of(psycopg.OperationalError(refused)) is Trouble.REFUSED
-    assert trouble_of(pymysql.err.InterfaceError(0, "")) is Trouble.LOST
-    pooler = psycopg.OperationalError("connection failed: FATAL:  unsupported startup parameter: options")
-    assert trouble_of(pooler) is Trouble.REFUSED
-    assert re.search("ignore_startup_parameters", str(hint_of(pooler)))
