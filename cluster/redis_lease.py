@@ -20,7 +20,7 @@ from ..scheduler.store.database import Store
 from ..triggers.instant import SECOND
 from .errors import LeaseUnavailable, NodeSettingsError
 from .lease import believed
-from .redis_url import check_redis_url
+from .redis_url import check_redis_url, shown
 from .sql_lease import SqlLease
 
 # Compare and change in one step: between a GET and what follows it the key may have become another node's.
@@ -40,12 +40,13 @@ class RedisLease:
     elector = REDIS
 
     def __init__(self, url: str, who: Identity, store: Store, clock: Clock, ttl: int) -> None:
+        self._redis = connect(url, ttl / SECOND / 4)
         self.ttl = ttl
         self._who = who
+        self._place = shown(url)
         self._row = SqlLease(store, clock, ttl, by=REDIS)
         self._clock = clock
         self._secret = uuid.uuid4()
-        self._redis = connect(url, ttl / SECOND / 4)
 
     @property
     def key(self) -> str:
@@ -110,7 +111,8 @@ class RedisLease:
         except (
             Exception
         ) as error:  # the client's own faults too: losing the lease must not end what the node does
-            raise LeaseUnavailable(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+            words = " ".join(str(error).split())[:200]
+            raise LeaseUnavailable(f"{self._place}: {type(error).__name__}: {words}") from error
 
 
 def connect(url: str, timeout: float) -> Redis:

@@ -6,7 +6,8 @@ from itertools import count
 import pytest
 
 from support.hand_node import World
-from support.servers import MariaServer, PostgresServer
+from support.led import Led
+from support.servers import MariaServer, PostgresServer, RedisServer
 
 _numbers = count(1)
 
@@ -46,3 +47,27 @@ def _new_world(request: pytest.FixtureRequest) -> Iterator[World]:
     world = World(url, f"hand{next(_numbers)}")
     yield world
     world.close()
+
+
+@pytest.fixture(params=["sql", "redis"])
+def led(request: pytest.FixtureRequest, world: World) -> Iterator[Led]:
+    """A cluster in leader mode on each database, with either elector."""
+    server = request.getfixturevalue("redis") if request.param == "redis" else None
+    cluster = Led(world, request.param, server)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A Redis of the test's own, to be stopped, paused and killed."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def led_by_redis(world: World, own_redis: RedisServer) -> Iterator[Led]:
+    """A cluster that is led by a Redis of its own, on each database."""
+    cluster = Led(world, "redis", own_redis)
+    yield cluster
+    cluster.close()
