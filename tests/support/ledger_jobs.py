@@ -24,7 +24,8 @@ def append(path: str, **entry: Any) -> None:
         os.close(descriptor)
 
 
-def _said(ctx: JobContext) -> dict[str, Any]:
+def said(ctx: JobContext) -> dict[str, Any]:
+    """What identifies a run."""
     return {
         "trigger": ctx.trigger,
         "slot": to_instant(ctx.scheduled_at),
@@ -40,23 +41,23 @@ def _said(ctx: JobContext) -> dict[str, Any]:
 def note(ctx: JobContext, ledger: str) -> None:
     """Say that it ran, and when it began."""
     began = _clock.wall()
-    append(ledger, what="ran", began=began, ended=_clock.wall(), **_said(ctx))
+    append(ledger, what="ran", began=began, ended=_clock.wall(), **said(ctx))
 
 
 @job
 def linger(ctx: JobContext, ledger: str, seconds: float, deaf: bool = False) -> None:
     """Say that it began, last a while, say that it ended; a `deaf` one does not hear that it is told to stop."""
-    append(ledger, what="began", at=_clock.wall(), **_said(ctx))
+    append(ledger, what="began", at=_clock.wall(), **said(ctx))
     if deaf:
         threading.Event().wait(seconds)
     else:
         ctx.sleep(seconds)
-    append(ledger, what="ended", at=_clock.wall(), **_said(ctx))
+    append(ledger, what="ended", at=_clock.wall(), **said(ctx))
 
 
 @job
 async def linger_on_loop(ctx: JobContext, ledger: str, seconds: float) -> None:
     """`linger` as an async job."""
-    append(ledger, what="began", at=_clock.wall(), **_said(ctx))
+    append(ledger, what="began", at=_clock.wall(), **said(ctx))
     await asyncio.sleep(seconds)
-    append(ledger, what="ended", at=_clock.wall(), **_said(ctx))
+    append(ledger, what="ended", at=_clock.wall(), **said(ctx))
