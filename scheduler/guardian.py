@@ -60,7 +60,7 @@ class Ward:
 class Guardian:
     """One guardian process. The thread that starts it hears it and lives as long: the kernel ends the process with it."""
 
-    def __init__(self, clock: Clock, lease: float | None, tick: Callable[[], None], lost: str) -> None:
+    def __init__(self, clock: Clock, lease: float | None, tick: Callable[[], object], lost: str) -> None:
         """`lease` is in boot time; `lost` is the reason of what ends when that is over."""
         self._clock = clock
         self._lease = self._lease_before = lease

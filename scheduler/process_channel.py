@@ -15,6 +15,7 @@ from .errors import LEASE_LOST
 from .guardian import Guardian, python_argv
 from .loaded_job import Allowed
 from .process_frames import BrokenFrame, FrameReader, framed
+from .process_log import levels
 
 TERM_GRACE: Final = 1.0
 """Seconds between SIGTERM and SIGKILL, after the body's own grace."""
@@ -83,6 +84,7 @@ class ProcessChannel:
         self._out = bytearray()
         self._ended = False
         self._errands = 0
+        self._levels: Mapping[str, int] | None = None
         self._lock = threading.Lock()
         self._wake_in = self._wake_out = -1
         self._socket, theirs = socket.socketpair()
@@ -105,6 +107,14 @@ class ProcessChannel:
         """A new one, which may take `limit` seconds; follow it before the next."""
         self._errands += 1
         return Errand(self._errands, self._clock, grace, limit)
+
+    def news_of_levels(self) -> dict[str, Any]:
+        """What the worker must be told of the levels of loggers, if they are others than it knows."""
+        now = levels()
+        if now == self._levels:
+            return {}
+        self._levels = now
+        return {"levels": now}
 
     def wake(self) -> None:
         """Let whoever follows look again; from any thread."""

@@ -32,17 +32,23 @@ class Forwarder(logging.Handler):
             self.handleError(record)
 
 
-def take_over(forwarder: logging.Handler, levels: Mapping[str, int]) -> None:
+def take_over(forwarder: logging.Handler) -> None:
     """Let every record of this process go to the node, whose own handlers decide what becomes of it.
 
     What the application set up while it was imported it has set up in the node as well: two processes writing one log
     file would spoil it.
     """
-    names = list(logging.Logger.manager.loggerDict)
-    for logger in (logging.getLogger(name) for name in names):
+    for logger in _loggers().values():
         logger.handlers[:] = []
         logger.propagate = True
     logging.getLogger().handlers[:] = [forwarder]
+
+
+def set_levels(levels: Mapping[str, int]) -> None:
+    """Log from these levels on, as the node does."""
+    for name, logger in _loggers().items():
+        if name not in levels:
+            logger.setLevel(logging.NOTSET)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
 
@@ -50,10 +56,15 @@ def take_over(forwarder: logging.Handler, levels: Mapping[str, int]) -> None:
 def levels() -> dict[str, int]:
     """The levels that are set in this process, by logger; the root's name is empty."""
     found = {"": logging.getLogger().level}
-    for name, logger in list(logging.Logger.manager.loggerDict.items()):
-        if isinstance(logger, logging.Logger) and logger.level and len(found) < _MOST_LEVELS:
+    for name, logger in _loggers().items():
+        if logger.level and len(found) < _MOST_LEVELS:
             found[name] = logger.level
     return found
+
+
+def _loggers() -> dict[str, logging.Logger]:
+    known = logging.Logger.manager.loggerDict.copy()  # another thread may make one
+    return {name: logger for name, logger in known.items() if isinstance(logger, logging.Logger)}
 
 
 def relay(said: object, names: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ class ProcessPool:
     """One per node. There are as many workers as bodies run at once: a worker that is free is used again."""
 
     def __init__(self, clock: Clock, *, keep: float = KEEP) -> None:
-        self._clock = clock
+        self.clock = clock
         self._keep = keep
         self._deadline = LeaseDeadline(clock)
         self._lease: float | None = None
@@ -49,7 +49,7 @@ class ProcessPool:
                     break
                 channel.retire()
             else:
-                channel = ProcessChannel(self._guard(), allowed, self._clock)
+                channel = ProcessChannel(self._guard(), allowed, self.clock)
             self._busy += 1
         return channel
 
@@ -58,7 +58,7 @@ class ProcessPool:
         with self._lock:
             self._busy -= 1
             if again and channel.alive and not self._closed:
-                self._idle.append((channel, self._clock.monotonic()))
+                self._idle.append((channel, self.clock.monotonic()))
                 return
         channel.retire()
 
@@ -86,7 +86,7 @@ class ProcessPool:
             return 0
         killed = guardian.kill(SHUTDOWN if leaving else LEASE_LOST)
         if leaving:
-            self._clock.wait(guardian.gone, _LAST_WAIT)
+            self.clock.wait(guardian.gone, _LAST_WAIT)
         return killed
 
     def close(self) -> None:
@@ -101,7 +101,17 @@ class ProcessPool:
         if guardian is not None:
             guardian.close()
             if not busy:
-                self._clock.wait(guardian.gone, _LAST_WAIT)
+                self.clock.wait(guardian.gone, _LAST_WAIT)
+
+    def retire_idle(self) -> int:
+        """Let those leave that nobody has needed for a while; answers how many."""
+        before = self.clock.monotonic() - self._keep
+        with self._lock:
+            old = [channel for channel, since in self._idle if since <= before or not channel.alive]
+            self._idle = [(channel, since) for channel, since in self._idle if channel not in old]
+        for channel in old:
+            channel.retire()
+        return len(old)
 
     def tell_once(self, reason: str) -> None:
         """Log why workers cannot load what they should, once for each reason."""
@@ -111,14 +121,5 @@ class ProcessPool:
 
     def _guard(self) -> Guardian:
         if self._guardian is None or self._guardian.gone.is_set():
-            self._guardian = Guardian(self._clock, self._lease, self._retire_idle, LEASE_LOST)
+            self._guardian = Guardian(self.clock, self._lease, self.retire_idle, LEASE_LOST)
         return self._guardian
-
-    def _retire_idle(self) -> None:
-        """Let those leave that nobody has needed for a while."""
-        before = self._clock.monotonic() - self._keep
-        with self._lock:
-            old = [channel for channel, since in self._idle if since <= before or not channel.alive]
-            self._idle = [(channel, since) for channel, since in self._idle if channel not in old]
-        for channel in old:
-            channel.retire()

@@ -24,7 +24,7 @@ from .kernel_lease import adopt_orphans
 from .loaded_job import LoadedJob
 from .outcome import Outcome
 from .process_frames import FrameReader, framed, socket_of_stdin
-from .process_log import Forwarder, take_over
+from .process_log import Forwarder, set_levels, take_over
 from .process_words import outcome_said, request_of
 from .registry import JobRegistry
 from .runner import Runner
@@ -85,24 +85,32 @@ class Worker:
     def say(self, message: Mapping[str, Any]) -> None:
         """Tell the node, from any thread; raises TypeError or ValueError for what JSON cannot carry."""
         data = framed({"of": self._number, **message})
-        with self._lock, suppress(OSError):  # the node's end is seen by the listener
-            self._channel.sendall(data)
+        try:
+            with self._lock:
+                self._channel.sendall(data)
+        except OSError:  # the node is gone, or a body has closed what was not its own
+            os._exit(1)
 
     def _load(self, hello: Mapping[str, Any]) -> JobRegistry | None:
         self._number = hello["load"]
-        take_over(self._forwarder, hello["levels"])
+        take_over(self._forwarder)
+        set_levels(hello["levels"])
         try:
             registry = JobRegistry(hello["apps"], modules=hello["modules"])
         except AppError as error:
             self.say({"ended": self._number, "why": f"in a process of its own: {error}"})
             return None
-        take_over(self._forwarder, hello["levels"])  # whatever the modules set up while they were imported
+        take_over(self._forwarder)  # whatever the modules set up while they were imported
+        set_levels(hello["levels"])
         self.say({"ended": self._number})
         return registry
 
     def _run(self, registry: JobRegistry, said: Mapping[str, Any]) -> None:
         self._number = said["run"]
+        self.say({"begun": self._number})
         self._set_signals()  # the body before may have set its own
+        if "levels" in said:
+            set_levels(said["levels"])
         root = logging.getLogger()
         if self._forwarder not in root.handlers:
             root.addHandler(self._forwarder)

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from .body import BodyTime, outcome_of_error
@@ -15,21 +16,20 @@ from .guardian import GuardianGone
 from .outcome import Outcome
 from .process_channel import TOO_LONG, Errand, ProcessChannel
 from .process_frames import framed
-from .process_log import levels, relay
+from .process_log import relay
 from .process_pool import NotBegun, ProcessPool
 from .process_words import Misunderstood, outcome_of, request_said
 
 _LOADING: Final = 120.0
 """Seconds that a worker may take to import the --app modules."""
+_TRIES: Final = 3
 _AGAIN: Final = 1.0
 """Seconds that a place is held when no process could be started: the firing is given back, and would come at once."""
 
 log = logging.getLogger("qsched.runner")
 
 
-def run_in_process(
-    ctx: JobContext, clock: Clock, deadlines: Deadlines, pool: ProcessPool, grace: float
-) -> Outcome:
+def run_in_process(ctx: JobContext, deadlines: Deadlines, pool: ProcessPool, grace: float) -> Outcome:
     """Run the job's function in a worker process and answer how it ended.
 
     Raises NotBegun, and nothing else, where it could not be begun for no fault of its own. A time-out or cancel is told
@@ -41,11 +41,24 @@ def run_in_process(
         framed(said)
     except BaseException as error:
         return outcome_of_error(error, ctx)
+    for _ in range(_TRIES):
+        with suppress(_DiedIdle):
+            return _run(ctx, said, deadlines, pool, grace)
+    raise NotBegun("one idle process after the other had ended")
+
+
+class _DiedIdle(Exception):
+    """The worker had ended before it heard of the body: another may have it."""
+
+
+def _run(
+    ctx: JobContext, said: Mapping[str, Any], deadlines: Deadlines, pool: ProcessPool, grace: float
+) -> Outcome:
     try:
         channel = pool.take(ctx.request.job.allowed)
     except (OSError, GuardianGone) as error:
-        raise _unstarted(clock, str(error) or "its guardian is gone") from error
-    run = _Run(ctx, channel, clock)
+        raise _unstarted(pool.clock, str(error) or "its guardian is gone") from error
+    run = _Run(ctx, channel, pool.clock)
     try:
         return run.load(pool) or run.run(said, deadlines, grace)
     finally:
@@ -63,6 +76,7 @@ class _Run:
         self._channel = channel
         self._clock = clock
         self._number = 0
+        self._begun = False
         self._end: Mapping[str, Any] = {}
         request = ctx.request
         self._names = {
@@ -81,7 +95,7 @@ class _Run:
         errand = channel.errand(0.0, _LOADING)
         self._stoppable(errand)
         apps, modules = channel.allowed
-        hello = {"load": errand.number, "apps": apps, "modules": modules, "levels": levels()}
+        hello = {"load": errand.number, "apps": apps, "modules": modules, **channel.news_of_levels()}
         channel.loaded = channel.follow(errand, framed(hello), self._hear) and "why" not in self._end
         if channel.loaded:
             return None
@@ -111,11 +125,12 @@ class _Run:
             if errand.reason in (SHUTDOWN, LEASE_LOST):
                 raise NotBegun(errand.reason)
             return Outcome.cancelled(errand.reason)
-        if not channel.alive:
-            raise NotBegun("its process ended while it was idle")
         time = BodyTime(ctx, self._clock, deadlines)
-        ended = channel.follow(errand, framed({"run": errand.number, **said}), self._hear)
+        request = {"run": errand.number, **channel.news_of_levels(), **said}
+        ended = channel.follow(errand, framed(request), self._hear)
         over = time.over()
+        if not (ended or self._begun or errand.steps or channel.broken):
+            raise _DiedIdle
         outcome = self._outcome() if ended else None
         # A worker that was sent SIGTERM may get it late, in somebody else's body.
         self.again = outcome is not None and errand.steps < 2 and not self._left_something(outcome)
@@ -142,6 +157,8 @@ class _Run:
         elif "progress" in message:
             if message.get("of") == self._number:
                 self._ctx.progress(message["progress"])
+        elif message.get("begun") == self._number:
+            self._begun = True
         elif message.get("ended") == self._number:
             self._end = message
             return True

@@ -34,7 +34,7 @@ class Runner:
         if job.definition.kind == "command":
             return run_command(ctx, self._clock, self._deadlines, self._commands, self._grace)
         if job.in_process:
-            return run_in_process(ctx, self._clock, self._deadlines, self._processes, self._grace)
+            return run_in_process(ctx, self._deadlines, self._processes, self._grace)
         if job.is_async:
             return asyncio.run(self.run_async(ctx))
         return run_in_thread(ctx, self._clock, self._deadlines)
