@@ -116,9 +116,25 @@ def test_a_rolling_deploy_under_load_loses_and_doubles_nothing(short: Deploy) ->
 @pytest.mark.timeout(900)
 def test_ten_rolling_deploys_under_load_lose_and_double_nothing(store_url: str, tmp_path: Path) -> None:
     with Deploy(tmp_path, store_url) as deploy:
-        for number in range(10):
-            deploy.roll(surge=number % 2 == 1)
-        holds(deploy)
+        ten_times(deploy)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("elector", ["sql", "redis"])
+def test_nor_do_they_where_a_leader_decides_who_resigns_when_its_turn_comes(
+    postgresql_url: str, redis_url: str, tmp_path: Path, elector: str
+) -> None:
+    options = ("--coordination", "leader") if elector == "sql" else ("--redis", redis_url)
+    with Deploy(tmp_path, postgresql_url, *options) as deploy:
+        ten_times(deploy)
+        assert any("leader.resigned" in node.log() for node in deploy.nodes.all)
+
+
+def ten_times(deploy: Deploy) -> None:
+    for number in range(10):
+        deploy.roll(surge=number % 2 == 1)
+    holds(deploy)
 
 
 def holds(deploy: Deploy) -> None:
