@@ -76,10 +76,11 @@ class Inspector:
             with psycopg.connect(self.url, autocommit=True, connect_timeout=5) as connection:
                 yield connection
         elif self.database == "mariadb":
-            place = {"host": parts.hostname, "port": parts.port, "user": parts.username}
             with closing(
                 pymysql.connect(
-                    **place,
+                    host=parts.hostname,
+                    port=parts.port or 3306,
+                    user=parts.username,
                     password=parts.password or "",
                     database=parts.path[1:],
                     ssl_disabled=True,

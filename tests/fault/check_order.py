@@ -12,6 +12,8 @@ from .violation import Violation, slice_of
 
 _ROUNDING = 2_000
 """µs between the two clocks that a body's beginning and a slot are read from."""
+_TRANSACTION = 2.0
+"""Seconds that a transaction may last."""
 _GROWING = {
     "trigger_clocks": ("id", ("watermark", "version", "fires")),
     "firings": ("id", ("fence", "recoveries", "attempt")),
@@ -54,16 +56,19 @@ def check_early(evidence: Evidence) -> list[Violation]:
     """I13: by the database's clock nothing is taken, and no body begins, before its slot, or before its retry's time."""
     found = []
     for take in takes_of(evidence):
-        due = max(take.row["run_at"], take.row["scheduled_at"])
-        early = due - take.begin.at
-        if early > _clock_blur(evidence):
-            found.append(_say(evidence, take, f"was taken {early / 1e6:.6f} s before it was due"))
+        # A slot first runs at its own time; what is due again has a time of its own.
+        due = take.row["scheduled_at"] if take.fence == 1 else take.row["run_at"]
+        blur = _clock_blur(evidence)
+        if evidence.hands.stepped(take.begin.mono - _TRANSACTION, take.begin.mono + _TRANSACTION):
+            continue  # its clock was read before the step, and the audit's after it
+        if due - take.begin.at > blur:
+            found.append(
+                _say(evidence, take, f"was taken {(due - take.begin.at) / 1e6:.6f} s before it was due")
+            )
         for body in evidence.body_of.get(take.key, []):
-            if evidence.hands.stepped(body.began - 1, body.began):
-                continue
-            early_body = due - evidence.hands.database(body.began)
-            if early_body > _ROUNDING + _clock_blur(evidence):
-                found.append(_say(evidence, take, f"began {early_body / 1e6:.6f} s before it was due"))
+            early = due - evidence.hands.database(body.began)
+            if early > _ROUNDING + blur and not evidence.hands.stepped(take.begin.mono, body.began):
+                found.append(_say(evidence, take, f"began {early / 1e6:.6f} s before it was due"))
     return found
 
 

@@ -48,6 +48,8 @@ def _times(evidence: Evidence, take: Take, delays: tuple[float, ...]) -> str | N
     if ended is None:
         return None
     waits = (ended["next_run_at"] - ended["finished_at"]) / 1e6
+    if take.row["attempt"] >= len(delays):
+        return f"a retry follows attempt {take.row['attempt']}, and {len(delays)} are declared"
     wanted = delays[take.row["attempt"]]
     if not wanted - _BLUR / 1e6 <= waits <= wanted + _LATE:
         return f"retry {take.row['attempt'] + 1} is set {waits:.3f} s after the failure, and {wanted} s are declared"

@@ -109,6 +109,8 @@ class Evidence:
     server_log: str = ""
     leaks: list[str] = field(default_factory=list)
     """Files in which the secret was found."""
+    derived: dict[str, Any] = field(default_factory=dict)
+    """What was worked out of all this once."""
 
     # -- by key --------------------------------------------------------------------------------------------------------
 

@@ -4,47 +4,47 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 NODE_FAULTS = {
-    "kill": 46,
-    "stop_half": 10,
-    "stop_long": 14,
-    "stop_3": 14,
-    "drain": 12,
+    "kill": 48,
+    "stop_half": 8,
+    "stop_long": 16,
+    "stop_3": 16,
+    "drain": 10,
     "drain_twice": 6,
-    "rolling": 2,
-    "hog": 6,
+    "rolling": 5,
+    "hog": 7,
 }
 LINK_FAULTS = {
-    "hold": 12,
+    "hold": 10,
     "hold_replies": 10,
     "delay": 8,
     "half_close": 8,
-    "reset": 8,
+    "reset": 7,
     "cut_before": 12,
     "cut_after": 12,
-    "cut_late": 8,
+    "cut_late": 9,
 }
-SERVER_FAULTS = {"db_restart": 8, "db_pause": 3, "terminate": 6}
+SERVER_FAULTS = {"db_restart": 8, "db_pause": 5, "terminate": 6}
 CLOCK_FAULTS = {"clock": 8}
 REDIS_FAULTS = {
-    "redis_kill": 4,
-    "redis_stop": 5,
-    "redis_flush": 8,
-    "redis_pause": 4,
-    "redis_empty": 4,
-    "redis_readonly": 4,
-    "redis_hold": 6,
+    "redis_kill": 11,
+    "redis_stop": 11,
+    "redis_flush": 12,
+    "redis_pause": 11,
+    "redis_empty": 11,
+    "redis_readonly": 11,
+    "redis_hold": 12,
 }
 SQLITE_FAULTS = {
     "kill": 34,
-    "stop_half": 10,
+    "stop_half": 8,
     "stop_long": 10,
     "stop_3": 8,
-    "drain": 10,
+    "drain": 8,
     "drain_twice": 4,
     "hog": 4,
     "lock": 12,
-    "disk_full": 10,
-    "read_only": 6,
+    "disk_full": 13,
+    "read_only": 12,
 }
 
 
@@ -78,23 +78,25 @@ class Profile:
         return replace(self, minutes=minutes, quotas=quotas)
 
 
-_SERVER = {**NODE_FAULTS, **LINK_FAULTS, **SERVER_FAULTS, **CLOCK_FAULTS}
-_LIGHTER = {kind: max(1, round(count * 0.72)) for kind, count in _SERVER.items()}
+def _share(share: float) -> dict[str, int]:
+    return {kind: max(1, round(count * share)) for kind, count in _SERVER.items()}
 
+
+_SERVER = {**NODE_FAULTS, **LINK_FAULTS, **SERVER_FAULTS, **CLOCK_FAULTS}
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("postgresql", "postgresql", 4, {**_SERVER, "db_clock": 5}, minutes=8.5),
+        Profile("postgresql", "postgresql", 4, {**_SERVER, "db_clock": 11}, minutes=8.5),
         Profile(
             "postgresql+redis",
             "postgresql",
             4,
-            {**{kind: max(1, round(count * 0.56)) for kind, count in _SERVER.items()}, **REDIS_FAULTS},
-            minutes=6.2,
+            {**_share(0.42), **REDIS_FAULTS},
+            minutes=6.5,
             redis=True,
             coordination="leader",
         ),
-        Profile("mariadb", "mariadb", 4, _LIGHTER, minutes=6.2),
+        Profile("mariadb", "mariadb", 4, _share(0.78), minutes=6.5),
         Profile("sqlite", "sqlite", 2, SQLITE_FAULTS, minutes=4.5),
     )
 }

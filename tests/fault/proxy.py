@@ -102,7 +102,14 @@ class Link:
 
     def hold(self, *, up: bool = True, down: bool = True) -> None:
         """A black hole: nothing reaches the server (`up`), nothing reaches the client (`down`); what is sent waits."""
-        self._soon(lambda: ((self._up.clear() if up else None), (self._down.clear() if down else None)))
+
+        def close() -> None:
+            if up:
+                self._up.clear()
+            if down:
+                self._down.clear()
+
+        self._soon(close)
 
     def delay(self, seconds: float, jitter: float) -> None:
         """Everything comes so much later, both ways."""
@@ -110,7 +117,12 @@ class Link:
 
     def reset(self) -> None:
         """Reset every connection there is."""
-        self._soon(lambda: [connection.abort() for connection in list(self._connections)])
+
+        def abort() -> None:
+            for connection in list(self._connections):
+                connection.abort()
+
+        self._soon(abort)
 
     def half_close(self) -> None:
         """The server hears that each client is gone; the clients hear nothing, and nothing more."""

@@ -52,6 +52,13 @@ class Verdict:
 
 def takes_of(evidence: Evidence) -> list[Take]:
     """Every take, in the order of their beginnings."""
+    if "takes" not in evidence.derived:
+        evidence.derived["takes"] = _takes(evidence)
+    found: list[Take] = evidence.derived["takes"]
+    return found
+
+
+def _takes(evidence: Evidence) -> list[Take]:
     found = []
     for firing, versions in evidence.of_firing.items():
         open_at: Change | None = None
@@ -69,6 +76,13 @@ def takes_of(evidence: Evidence) -> list[Take]:
 
 def verdicts_of(evidence: Evidence) -> dict[int, Verdict]:
     """{incarnation: its verdict}."""
+    if "verdicts" not in evidence.derived:
+        evidence.derived["verdicts"] = _verdicts(evidence)
+    found: dict[int, Verdict] = evidence.derived["verdicts"]
+    return found
+
+
+def _verdicts(evidence: Evidence) -> dict[int, Verdict]:
     found = {}
     for incarnation, versions in evidence.of_node.items():
         dead = next((version for version in versions if version.row["state"] == "dead"), None)

@@ -2,6 +2,7 @@
 
 import json
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,22 +41,26 @@ def declared(trigger: TriggerFacts) -> Callable[[int, int], list[int]]:
     return slots
 
 
-def edited(versions: list[Change], last: int) -> list[int]:
-    """The slots of a trigger that was edited: each of its schedules from its edit to the next."""
+def edited(versions: list[Change], decided: list[Change], last: int) -> list[int]:
+    """The slots of a trigger that was edited: each of its schedules from its edit to the next.
+
+    `decided` are its rows' inserts: where the database's clock went back, an edit does not bring back what was decided.
+    """
     found: list[int] = []
-    spans = _spans(versions)
+    spans = _spans(versions, decided)
     for n, (began, spec) in enumerate(spans):
         until = spans[n + 1][0] if n + 1 < len(spans) else last
         found += every(spec["schedule"]["every"], began + 1, min(until, last))
     return found
 
 
-def _spans(versions: list[Change]) -> list[tuple[int, dict[str, Any]]]:
+def _spans(versions: list[Change], decided: list[Change]) -> list[tuple[int, dict[str, Any]]]:
     found: list[tuple[int, dict[str, Any]]] = []
     for version in versions:
         spec = json.loads(version.row["spec"])
         if not found or found[-1][1]["schedule"] != spec["schedule"]:
-            found.append((version.row["updated_at"], spec))
+            before = [change.row["scheduled_at"] for change in decided if change.seq < version.seq]
+            found.append((max([version.row["updated_at"], *before]), spec))
     return found
 
 
@@ -65,12 +70,16 @@ class Slots:
     def __init__(self, evidence: Evidence, last: int) -> None:
         self._of: dict[str, list[int]] = {}
         versions: dict[str, list[Change]] = {}
+        decided: dict[str, list[Change]] = defaultdict(list)
+        for change in evidence.of_table["firings"]:
+            if change.op == "INSERT" and change.row["trigger_id"] is not None:
+                decided[change.row["trigger_name"]].append(change)
         for change in evidence.of_table["triggers"]:
             versions.setdefault(key_of(change.row), []).append(change)
         for key, found in versions.items():
             facts = evidence.triggers.get(key)
             if facts is None:
-                self._of[key] = edited(found, last)
+                self._of[key] = edited(found, decided[key], last)
             else:
                 self._of[key] = declared(facts)(found[0].row["created_at"], last)
 
