@@ -33,29 +33,38 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
     All share one schema per database, each a cluster of its own: making a schema takes a second.
     """
-    yield from _new_world(request)
+    yield from _new_world(request, request.param)
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
 def server_world(request: pytest.FixtureRequest) -> Iterator[World]:
     """The same where several transactions can be open at once, which an SQLite file does not know."""
-    yield from _new_world(request)
+    yield from _new_world(request, request.param)
 
 
-def _new_world(request: pytest.FixtureRequest) -> Iterator[World]:
-    url = request.getfixturevalue(f"{request.param}_hand_url")
+def _new_world(request: pytest.FixtureRequest, database: str) -> Iterator[World]:
+    url = request.getfixturevalue(f"{database}_hand_url")
     world = World(url, f"hand{next(_numbers)}")
     yield world
     world.close()
 
 
-@pytest.fixture(params=["sql", "redis"])
-def led(request: pytest.FixtureRequest, world: World) -> Iterator[Led]:
-    """A cluster in leader mode on each database, with either elector."""
-    server = request.getfixturevalue("redis") if request.param == "redis" else None
-    cluster = Led(world, request.param, server)
-    yield cluster
-    cluster.close()
+_LED = [
+    *("sql-sqlite", "sql-postgresql", "sql-mariadb", "redis-sqlite"),
+    # What is asked of the database is the same with either elector.
+    *(pytest.param(f"redis-{database}", marks=pytest.mark.long) for database in ("postgresql", "mariadb")),
+]
+
+
+@pytest.fixture(params=_LED)
+def led(request: pytest.FixtureRequest) -> Iterator[Led]:
+    """A cluster in leader mode, with either elector, on each database."""
+    elector, database = request.param.split("-")
+    server = request.getfixturevalue("redis") if elector == "redis" else None
+    for world in _new_world(request, database):
+        cluster = Led(world, elector, server)
+        yield cluster
+        cluster.close()
 
 
 @pytest.fixture
@@ -66,8 +75,9 @@ def own_redis() -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def led_by_redis(world: World, own_redis: RedisServer) -> Iterator[Led]:
-    """A cluster that is led by a Redis of its own, on each database."""
-    cluster = Led(world, "redis", own_redis)
-    yield cluster
-    cluster.close()
+def led_by_redis(request: pytest.FixtureRequest, own_redis: RedisServer) -> Iterator[Led]:
+    """A cluster that is led by a Redis of its own."""
+    for world in _new_world(request, "sqlite"):
+        cluster = Led(world, "redis", own_redis)
+        yield cluster
+        cluster.close()

@@ -101,9 +101,9 @@ class Led:
             self.redis.passed()
 
     def live(self, seconds: float, each: Callable[[], None] = lambda: None) -> None:
-        """Let so much time pass, a quarter of a second at a time, in which every node does its work and ends what it runs."""
-        for _ in range(round(seconds * 4)):
-            self.pass_time(0.25)
+        """Let so much time pass, half a second at a time, in which every node does its work and ends what it runs."""
+        for _ in range(round(seconds * 2)):
+            self.pass_time(0.5)
             self.work()
             each()
 
@@ -119,9 +119,10 @@ class Led:
         return self.world.store.transaction("coordination", coordination)
 
     def leader(self) -> "LedNode | None":
-        """The node that leads by the database's word, if it believes so too."""
-        row, now = self.row, self.world.elapsed
-        return next((n for n in self.nodes if n.who.incarnation == row.leader and n.who.leads(now)), None)
+        """The node that leads by the database's word, if it is there and believes so too."""
+        number = self.row.leader
+        there = [node for node in self.nodes if not node.hand.gone and not node.hand.stopped]
+        return next((node for node in there if node.who.incarnation == number and node.leads()), None)
 
     def elect(self) -> "LedNode":
         """The leader, once there is one."""
