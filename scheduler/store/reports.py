@@ -196,7 +196,8 @@ def job_names(store: Store) -> set[str]:
 _NODES = """
 SELECT n.name, n.incarnation, n.state, n.host, n.pid, n.started_at, n.checked_in_at, n.capacity, n.running,
        n.clock_offset, n.version, n.revision, n.tags, n.ended_at, n.undecidable, n.unloadable,
-       c.leader_incarnation, c.leader_until, n.lease_until, n.drain_requested_at, n.drain_requested_by, n.handed_over
+       c.leader_incarnation, c.leader_until, n.lease_until, n.drain_requested_at, n.drain_requested_by, n.handed_over,
+       n.dead_verdict, n.marked_by, n.check_in, n.session_lock, n.health
   FROM qsched_nodes n LEFT JOIN qsched_clusters c ON c.id = n.cluster
  WHERE n.cluster = ? AND (n.state IN ('up', 'draining') OR n.ended_at >= ?) ORDER BY n.name, n.incarnation"""
 
@@ -204,8 +205,8 @@ SELECT n.name, n.incarnation, n.state, n.host, n.pid, n.started_at, n.checked_in
 def nodes(store: Store, *, ended_since: int | None = None) -> Iterator[Item]:
     """The nodes that have not ended and those that did in the last day (or since the instant given), by name.
 
-    One that says it is up and whose lease has passed is `silent`: stopped, cut off or killed. One that was asked to drain
-    is `draining`, although it hears of it at its next check-in only.
+    One that says it is up and whose lease has passed is `silent`: stopped, cut off or killed; one that was declared `dead`
+    says by which verdict. One that was asked to drain is `draining`, although it hears of it at its next check-in only.
     """
 
     def work(tx: Tx) -> tuple[int, list[Any]]:
@@ -240,6 +241,11 @@ def _node_item(row: Any, now: int) -> Item:
         "drain_requested_at": instant(row[19]),
         "drain_requested_by": row[20],
         "handed_over": row[21],
+        "verdict": row[22],
+        "marked_by": row[23],
+        "check_in": None if row[24] is None else seconds(row[24]),
+        "session_lock": bool(row[25]),
+        "health": readable(row[26]) or {},
     }
 
 
