@@ -10,6 +10,7 @@ from .outcome import INTERRUPTED
 from .store.finish import Ending, finish_ours, release
 from .store.firing_rows import OpenFiring, running_here
 from .store.node_rows import STOPPED, lock_own, set_state
+from .store.take_rows import lock_clocks
 from .store.tx import Tx
 
 
@@ -40,6 +41,8 @@ def leave(
         return None
     rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
     broken_off = [row for key, row in rows.items() if key in begun]
+    # All of their triggers' clocks before the first of the firings, in the order of the house.
+    lock_clocks(tx, {row.trigger_id for row in rows.values() if row.trigger_id is not None})
     if broken_off:
         finish_ours(tx, [_ending(row, incarnation, tx.now()) for row in broken_off])
     unsettled = rows.keys() & set(ended)

@@ -5,7 +5,7 @@ and only behind that come the consequences: a writer that was fenced changes not
 """
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
 from .tables import attempts, firings, permits
@@ -113,7 +113,18 @@ def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence
             *values,
         )
     }
-    return [_judged_again(each, *states.get(each.trigger_id, (None, None))) for each in endings]
+    # An edit may have rewritten which slot is next while the clock was not locked yet.
+    condition, values = tx.among(
+        "id", sorted(each.firing_id for each in endings if each.trigger_id in touched)
+    )
+    next_of = dict(tx.rows(f"SELECT id, next_at FROM qsched_firings WHERE {condition}", *values))
+    return [
+        _judged_again(
+            each._replace(next_at=next_of.get(each.firing_id, each.next_at)),
+            *states.get(each.trigger_id, (None, None)),
+        )
+        for each in endings
+    ]
 
 
 def _judged_again(ending: Ending, state: str | None, watermark: int | None) -> Ending:
@@ -265,33 +276,69 @@ def landed_before(tx: Tx, firing_id: int, incarnation: int, fence: int) -> bool:
 
 
 def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
-    """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours."""
+    """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours.
+
+    Those of a retired trigger, which nobody would start any more, are cancelled instead.
+    """
     if not taken:
         return 0
     condition, values = tx.among("id", sorted(firing_id for firing_id, _ in taken))
+    retired = _retired(tx, condition, values)
     ours = [
-        (row[0], row[1], row[2])
-        for row in tx.run(
-            f"SELECT id, fence, permit_key FROM qsched_firings WHERE {condition} AND incarnation = ?"
+        row
+        for row in tx.rows(
+            f"SELECT id, fence, permit_key, trigger_id FROM qsched_firings WHERE {condition} AND incarnation = ?"
             f" AND state = 'running' ORDER BY id{tx.dialect.for_update}",
             *values,
             incarnation,
         )
         if (row[0], row[1]) in taken
     ]
+    _end_unbegun(tx, [row for row in ours if row[3] in retired])
+    back = [row for row in ours if row[3] not in retired]
     tx.update(
         firings,
         ("id", "fence"),
         ("state", "incarnation", "started_at"),
-        [(firing_id, fence, DUE, None, None) for firing_id, fence, _ in ours],
+        [(row[0], row[1], DUE, None, None) for row in back],
     )
-    if ours:
+    if back:
         # A slot that has never run is judged again when it is found late; one of which a part ran is not.
-        condition, values = tx.among("id", [firing_id for firing_id, _, _ in ours])
+        condition, values = tx.among("id", [row[0] for row in back])
         tx.run(
             f"UPDATE qsched_firings SET first_started_at = NULL WHERE {condition} AND NOT EXISTS"
             " (SELECT 1 FROM qsched_attempts a WHERE a.firing_id = qsched_firings.id)",
             *values,
         )
-    free_permits(tx, [(key, firing_id, fence) for firing_id, fence, key in ours if key is not None])
+    free_permits(tx, [(row[2], row[0], row[1]) for row in ours if row[2] is not None])
     return len(ours)
+
+
+def _retired(tx: Tx, condition: str, values: Sequence[object]) -> set[int]:
+    """Of these firings' triggers, those that are retired. Their clocks are locked: whoever retires one cancels what is due
+    then, and would not see what becomes due behind it."""
+    rows = tx.rows(
+        f"SELECT DISTINCT trigger_id FROM qsched_firings WHERE {condition} AND trigger_id IS NOT NULL",
+        *values,
+    )
+    ids = [row[0] for row in rows]
+    if not ids:
+        return set()
+    lock_clocks(tx, ids)
+    condition, values = tx.among("id", ids)
+    return {
+        row[0]
+        for row in tx.rows(f"SELECT id FROM qsched_triggers WHERE {condition} AND state = 'retired'", *values)
+    }
+
+
+def _end_unbegun(tx: Tx, rows: Sequence[tuple[Any, ...]]) -> None:
+    tx.update(
+        firings,
+        ("id", "fence"),
+        ("state", "outcome", "started_at", "finished_at", "note"),
+        [
+            (row[0], row[1], CANCELLED, CANCELLED, None, tx.now(), "not begun: the trigger was retired")
+            for row in rows
+        ],
+    )

@@ -37,3 +37,13 @@ def test_a_run_of_a_retired_trigger_that_succeeds_has_succeeded(world: World) ->
     node, request = running_and_retired(world)
     node.finish(request)
     assert world.firings("state, outcome") == [("succeeded", "succeeded")]
+
+
+def test_what_was_not_begun_of_a_retired_trigger_is_cancelled_when_it_is_given_back(world: World) -> None:
+    node, request = running_and_retired(world, overlap="queue")
+    node.release(request)
+    node.settle()
+    assert world.firings("state, outcome, started_at") == [("cancelled", "cancelled", None)]
+    assert world.sql("SELECT firing_id FROM qsched_permits WHERE cluster = ?", world.store.cluster_id) == [
+        (None,)
+    ]
