@@ -15,8 +15,8 @@ from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import Coordination
 from ..scheduler.store.finish import release
 from ..scheduler.store.firing_rows import OpenFiring, running_here
-from ..scheduler.store.node_rows import CheckIn as Said
 from ..scheduler.store.node_rows import DRAINING, UP, NodeFacts, check_in, hear, register
+from ..scheduler.store.node_rows import CheckIn as Said
 from ..scheduler.store.session_lock import SessionLock
 from ..scheduler.store.take_rows import look
 from ..scheduler.store.tx import Tx
@@ -125,6 +125,10 @@ class CheckInService:
             raise
         self._heard(answer, sent)
         if not answer.renewed:
+            if parts.stopping.is_set():
+                return (
+                    self._interval / SECOND
+                )  # it has just said that it stopped: no new incarnation for that
             self._fenced()
             return 0.0
         self._trust_from(sent)
