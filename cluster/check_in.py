@@ -125,10 +125,8 @@ class CheckInService:
             raise
         self._heard(answer, sent)
         if not answer.renewed:
-            if parts.stopping.is_set():
-                return (
-                    self._interval / SECOND
-                )  # it has just said that it stopped: no new incarnation for that
+            if parts.stopping.is_set():  # it has just said that it stopped: no new incarnation for that
+                return self._interval / SECOND
             self._fenced()
             return 0.0
         self._trust_from(sent)
