@@ -95,7 +95,9 @@ class Deploy:
         return judge_runs(self.ledger.lines("ran"), wanted, SECOND)
 
     def stop(self) -> None:
-        self.codes += [node.wait() for node in self.live if node.signal() is None]
+        for node in self.live:
+            node.signal()
+        self.codes += [node.wait() for node in self.live]
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         return rows(self.store, statement)
