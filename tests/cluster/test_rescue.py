@@ -16,10 +16,6 @@ from support.hand_node import HandNode, World, every, python
 
 POLL = 0.25
 GONE_WITHIN = 4 * 1.0 + POLL
-SILENT_WITHIN = 15 + 2 * 1.0 + POLL
-
-judged_anywhere = pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-"""Of tests that ask who is judged dead, and when: that depends on no database."""
 
 
 def two_nodes(world: World, **options: Any) -> tuple[HandNode, HandNode]:
@@ -112,7 +108,7 @@ def test_a_retry_that_is_lost_is_the_same_retry_again(world: World) -> None:
     assert [row[:4] for row in attempts(world)] == [(1, 0, 0, "failed"), (2, 1, 0, "lost")]
 
 
-@judged_anywhere
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 def test_a_job_that_kills_every_node_kills_no_more_than_it_may(world: World) -> None:
     one = world.node("node-0")
     running_on(world, one, request_recovery=True, max_recoveries=2)
@@ -135,70 +131,6 @@ def test_what_had_been_asked_to_stop_is_not_started_again(world: World) -> None:
     assert world.firings("state, outcome") == [("cancelled", "lost")]
 
 
-# -- how soon, and by whom ---------------------------------------------------------------------------------------------------
-
-
-@judged_anywhere
-@pytest.mark.parametrize("certain", [True, False], ids=["process-seen-gone", "lock-free"])
-@pytest.mark.parametrize("after", [0.25, 0.5, 0.75, 1.0])
-def test_a_gone_node_is_replaced_within_four_check_ins(world: World, after: float, certain: bool) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one, request_recovery=True)
-    world.live(after)
-    one.kill(certain=certain)
-    assert 1 <= world.live_until(lambda: two.taken) <= GONE_WITHIN
-
-
-@pytest.mark.parametrize("after", [0.25, 0.5, 0.75, 1.0])
-def test_a_silent_node_is_replaced_within_a_lease_and_two_check_ins(world: World, after: float) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one, request_recovery=True, overlap="queue")
-    world.live(after)
-    one.stopped = True
-    assert 14 <= world.live_until(lambda: two.taken) <= SILENT_WITHIN
-    assert states(world) == [("one", "dead", "silent"), ("two", "up", None)]
-
-
-def test_no_second_body_of_a_permit_starts_while_a_node_may_be_cut_off_and_trust_its_lease(
-    world: World,
-) -> None:
-    """Its lock is free, but nobody saw its process end: it may run on without its database, until its own trust ends."""
-    one, two = two_nodes(world)
-    running_on(world, one, request_recovery=True, overlap="queue")
-    world.ended[one.parts.who.incarnation] = False
-    one.stopped = True
-    world.live_until(lambda: states(world)[0][1] == "dead")
-    assert world.elapsed < one.parts.who.trusted_until
-    world.live_until(lambda: two.taken)
-    assert world.elapsed > one.parts.who.trusted_until
-
-
-@judged_anywhere
-def test_one_that_is_alone_rescues_what_all_the_others_left(world: World) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one, request_recovery=True)
-    one.kill()
-    two.kill()
-    three = world.node("three")
-    assert world.live_until(lambda: three.taken) <= GONE_WITHIN
-    assert states(world) == [("one", "dead", "gone"), ("two", "dead", "gone"), ("three", "up", None)]
-
-
-def test_one_that_is_alone_and_never_lives_for_a_lease_rescues_a_silent_one(world: World) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one, request_recovery=True)
-    one.stopped = True
-    two.kill()
-    for number in range(16):
-        node = world.node(f"short-{number}")
-        world.live(3)
-        if node.taken:
-            break
-        node.kill()
-    assert [request.recovering for request in node.taken] == [True]
-    assert 5 <= number <= 13  # its lease, then a lease in which it stayed suspected
-
-
 def test_a_node_whose_row_was_deleted_by_hand_leaves_nothing_running(world: World) -> None:
     one, two = two_nodes(world)
     running_on(world, one, request_recovery=True)
@@ -206,17 +138,6 @@ def test_a_node_whose_row_was_deleted_by_hand_leaves_nothing_running(world: Worl
     world.sql("DELETE FROM qsched_nodes WHERE incarnation = ?", one.parts.who.incarnation)
     assert world.live_until(lambda: two.taken) <= GONE_WITHIN
     assert attempts(world)[0][4] == "lost: its node has no row; due again for any node"
-
-
-@judged_anywhere
-def test_the_same_name_started_again_rescues_what_its_namesake_ran(world: World) -> None:
-    one = world.node("web")
-    running_on(world, one, request_recovery=True)
-    one.kill()
-    world.live(3)
-    again = world.node("web")
-    assert world.live_until(lambda: again.taken) <= GONE_WITHIN
-    assert again.taken[0].recovering
 
 
 def test_two_rescuers_end_each_firing_once(world: World) -> None:
@@ -283,126 +204,39 @@ def test_one_row_that_cannot_be_written_keeps_no_other_from_being_rescued(world:
     assert "could not be written" in note
 
 
-# -- whom nothing kills ------------------------------------------------------------------------------------------------------
-
-
-@judged_anywhere
-def test_a_stall_of_ten_seconds_kills_nobody(world: World) -> None:
+def test_no_second_body_of_a_permit_starts_while_a_node_may_be_cut_off_and_trust_its_lease(
+    world: World,
+) -> None:
+    """Its lock is free, but nobody saw its process end: it may run on without its database, until its own trust ends."""
     one, two = two_nodes(world)
-    request = running_on(world, one)
+    running_on(world, one, request_recovery=True, overlap="queue")
+    world.ended[one.parts.who.incarnation] = False
     one.stopped = True
-    world.live(10)
-    one.stopped = False
-    world.live(10)
-    assert [state for _, state, _ in states(world)] == ["up", "up"]
-    one.finish(request)
-    assert world.firings("state") == [("succeeded",)]
+    world.live_until(lambda: states(world)[0][1] == "dead")
+    assert world.elapsed < one.parts.who.trusted_until
+    world.live_until(lambda: two.taken)
+    assert world.elapsed > one.parts.who.trusted_until
 
 
-@pytest.mark.parametrize("seconds", [3600, -3600], ids=["forth", "back"])
-def test_a_database_clock_that_jumps_kills_nobody(world: World, seconds: int) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one, overlap="queue")
-    world.step_clock(seconds)
-    world.live(20)
-    world.step_clock(seconds)
-    world.live(20)
-    assert [state for _, state, _ in states(world)] == ["up", "up"]
-
-
-def test_a_dead_node_is_found_although_the_clock_was_set_back_behind_its_last_check_in(world: World) -> None:
+def test_one_that_is_alone_and_never_lives_for_a_lease_rescues_a_silent_one(world: World) -> None:
     one, two = two_nodes(world)
     running_on(world, one, request_recovery=True)
     one.stopped = True
-    world.step_clock(-3600)
-    assert 28 <= world.live_until(lambda: states(world)[0][1] == "dead") <= 33
-
-
-@judged_anywhere
-def test_a_stall_of_everybody_kills_nobody(world: World) -> None:
-    """The machine slept: all leases have passed when all of them wake."""
-    one, two = two_nodes(world)
-    running_on(world, one)
-    world.pass_time(120)
-    for _ in range(3):
-        two.tick()  # the one that wakes first
-    world.live(20)
-    assert [state for _, state, _ in states(world)] == ["up", "up"]
-
-
-@judged_anywhere
-def test_a_database_that_was_away_for_longer_than_the_lease_kills_nobody(world: World) -> None:
-    one, two = two_nodes(world, own_store=True)
-    three = world.node("three", own_store=True)
-    running_on(world, one)
-    for node in (one, two, three):
-        if node.store is not world.store:
-            node.cut_off()
-    two.stopped = True  # its store is the world's own: for it, too, the database is away
-    world.live(40)
-    three.reconnect()  # long before the others
-    world.live(1.5)
-    one.reconnect()
-    two.stopped = False
-    world.live(20)
-    assert [state for _, state, _ in states(world)] == ["up", "up", "up"]
-
-
-@judged_anywhere
-def test_a_node_that_cannot_check_in_declares_nobody_dead(world: World) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one)
-    one.stopped = True
-    two.check_in.steady_since = float("inf")
-    two._due["check-in"] = float("inf")
-    world.live(30)
-    assert [state for _, state, _ in states(world)] == ["up", "up"]
-
-
-@judged_anywhere
-def test_a_node_whose_connection_was_made_again_begins_to_watch_anew(world: World) -> None:
-    """A server that restarted has forgotten all session locks, and whoever is back first must not judge by that."""
-    one, two = two_nodes(world)
-    running_on(world, one)
-    one.stopped = True
-    world.ended[one.parts.who.incarnation] = True  # free, for its connection is gone
-    for _ in range(6):
-        world.live(1)
-        two.check_in.steady_since = two.clock.monotonic()  # and two's was made again, and again
-    assert states(world)[0][1] == "up"
-    one.stopped = False
-    del world.ended[one.parts.who.incarnation]
-    world.live(5)
-    assert states(world)[0][1] == "up"
-
-
-@judged_anywhere
-def test_a_process_that_is_found_again_at_the_second_look_is_not_gone(world: World) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one)
-    one.stopped = True
-    for second in range(12):
-        world.ended.clear()
-        if second % 2:
-            world.ended[one.parts.who.incarnation] = False
-        world.live(1)
-    assert states(world)[0][1] == "up"
-
-
-@judged_anywhere
-def test_a_check_in_that_lands_between_the_looks_saves_a_node(world: World) -> None:
-    one, two = two_nodes(world)
-    running_on(world, one)
-    world.ended[one.parts.who.incarnation] = True
-    for _ in range(8):
-        world.live(1)  # whoever checks in is not asked whether it is gone
-    assert states(world)[0][1] == "up"
+    two.kill()
+    for number in range(16):
+        node = world.node(f"short-{number}")
+        world.live(3)
+        if node.taken:
+            break
+        node.kill()
+    assert [request.recovering for request in node.taken] == [True]
+    assert 5 <= number <= 13  # its lease, then a lease in which it stayed suspected
 
 
 # -- declarations that change before the rescue (B27) ------------------------------------------------------------------------
 
 
-@judged_anywhere
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 def test_a_changed_schedule_loses_no_recovery(world: World) -> None:
     one = world.node("one")
     lost = running_on(world, one, request_recovery=True)
