@@ -63,7 +63,7 @@ class Guardian:
     def __init__(self, clock: Clock, lease: float | None, tick: Callable[[], object], lost: str) -> None:
         """`lease` is in boot time; `lost` is the reason of what ends when that is over."""
         self._clock = clock
-        self._lease = self._lease_before = lease
+        self._armed: float | None = None
         self._tick = tick
         self._lost = lost
         self._lock = threading.Lock()
@@ -107,8 +107,6 @@ class Guardian:
 
     def renew(self, lease: float) -> None:
         """Let it live until `lease` (boot time); never blocks."""
-        self._lease_before = lease if self._lease is None else self._lease
-        self._lease = max(lease, self._lease_before)
         self._tell({"lease": lease})
 
     def close(self) -> None:
@@ -207,6 +205,9 @@ class Guardian:
                 message["untimed"],
             )
             return
+        if "armed" in message:
+            self._armed = message["armed"]
+            return
         number = message.get("started") or message.get("unstarted") or message.get("gone")
         ward = self._wards.get(number) if isinstance(number, int) else None
         if ward is None:
@@ -220,8 +221,7 @@ class Guardian:
 
     def _finish(self, unstarted: str | None) -> None:
         """The process is gone: so are its workers, or will be in a moment, and then they are told of."""
-        # The renewal that was sent last may have come too late to be heard.
-        over = self._lease_before is not None and boottime() >= self._lease_before
+        over = self._armed is not None and boottime() >= self._armed
         with self._lock:
             self._over = True
             self._control.close()

@@ -8,7 +8,7 @@ No job's code is ever loaded here, so nothing but the node's word, the lease and
 - the guardian is gone, however it came: the kernel kills each worker as its child, and with the end of a pipe that only
   the guardian holds each worker's whole group.
 
-What the node says: start, signal, retire, lease, close. What it is told: started, unstarted, gone, untimed.
+What the node says: start, signal, retire, lease, close. What it is told: started, unstarted, gone, armed, untimed.
 """
 
 import os
@@ -127,14 +127,14 @@ class Guardian:
         if self._lease is not None and until <= self._lease:
             return
         self._lease = until
-        if self._untimed:
-            return
         try:
-            self._timer = self._timer or KernelTimer()
-            self._timer.set(until)
+            if not self._untimed:
+                self._timer = self._timer or KernelTimer()
+                self._timer.set(until)
         except OSError as error:
             self._untimed = True
             self._say({"untimed": str(error)})
+        self._say({"armed": until})
 
     def _start(self, number: int, argv: Sequence[str]) -> None:
         """Start a worker whose standard input is the channel that came along; answers with its pid."""

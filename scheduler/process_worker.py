@@ -167,8 +167,8 @@ class Worker:
                     self._cancel(message["cancel"], message["reason"])
                 else:
                     self._asked.put(message)
-        if self._ctx is not None:  # nobody is left who could want the rest of it
-            os._exit(128 + signal.SIGKILL)
+        if self._ctx is not None:  # nobody is left who could want the rest of it, nor what it has started
+            os.killpg(0, signal.SIGKILL)
         self._asked.put(None)
 
     def _cancel(self, number: int, reason: str) -> None:
