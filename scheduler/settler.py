@@ -104,7 +104,12 @@ class Settler:
             if more is not None:
                 batch.append(more)
         if batch:
-            self._land(batch)
+            try:
+                self._land(batch)
+            except BaseException:
+                for each in batch:  # of no step that fails may an outcome be lost
+                    self._queue.put(each)
+                raise
 
     def _land(self, batch: list[Ended]) -> None:
         wait, settle = _RETRY[0], self._settle
@@ -212,8 +217,7 @@ class Settler:
             (
                 each,
                 ending,
-                ending.firing_id in ours
-                or landed_before(tx, ending.firing_id, ending.incarnation, ending.fence),
+                ending.firing_id in ours or landed_before(tx, ending),
             )
             for each, ending in zip(ended, endings, strict=True)
         ]

@@ -43,6 +43,8 @@ class Taking:
         self._strangers = Strangers(parts.definitions)
         self._submit = submit
         self._after = after
+        self._in_vain = False
+        """Whether the answer to the last take's COMMIT was lost, and nothing of it runs here."""
 
     def run(self, order: Order) -> Taken | None:
         """Run one order to its end; None when this node may not take, or does not lead, any more."""
@@ -60,6 +62,9 @@ class Taking:
                 if not error.in_doubt or not attempt:
                     raise
                 taken = self._resolve(attempt[0].taken, number)
+                again, self._in_vain = self._in_vain, not taken.requests
+                if self._in_vain and again:
+                    raise  # where no COMMIT gets through (a full disk), a pause is due between two tries
             except Fenced as error:
                 log.warning("node.fenced reason=%s", error)
                 self._who.trusted_until = 0.0
@@ -74,6 +79,8 @@ class Taking:
                 bug = not isinstance(error, SchedulerError)
                 log.error("take.failed reason=%s; repeated row by row", error, exc_info=bug)
                 return self._row_by_row(order, attempt[0])
+            else:
+                self._in_vain = False
             self._hand.add(taken.requests)
         if taken.requests:
             self._submit(taken.requests)

@@ -12,7 +12,7 @@ from ..triggers.decide import Due, decide
 from ..triggers.instant import MINUTE, SECOND
 from ..triggers.trigger import SPEC_VERSION
 from .definitions import KnownJob
-from .errors import SchedulerError
+from .errors import SchedulerError, StoreUnavailable
 from .loaded_job import LoadedJob
 from .parts import Parts
 from .store.definition_reads import definition_hashes, job_versions, read_cluster
@@ -75,13 +75,21 @@ class Upkeep:
         if parts.definitions.undecidable() or parts.definitions.unloadable_jobs():
             self._forget_repaired()
             parts.store.transaction("errors", self._write_errors)
-        if parts.clock.monotonic() >= self._zones_at:
-            self._zones_at = parts.clock.monotonic() + _ZONES_EVERY
-            update_zones(parts, self._tzdata)
-        if parts.clock.monotonic() >= self._clear_at:
-            self._clear_at = parts.clock.monotonic() + _CLEAR_EVERY
-            self.clear_errors()
+        try:
+            self._do_seldom()
+        except StoreUnavailable:
+            self._zones_at = self._clear_at = 0.0  # not in ten minutes, but when the database answers
+            raise
         return 1.0
+
+    def _do_seldom(self) -> None:
+        now = self._parts.clock.monotonic()
+        if now >= self._zones_at:
+            self._zones_at = now + _ZONES_EVERY
+            update_zones(self._parts, self._tzdata)
+        if now >= self._clear_at:
+            self._clear_at = now + _CLEAR_EVERY
+            self.clear_errors()
 
     def _forget_repaired(self) -> None:
         known = self._parts.definitions
