@@ -108,10 +108,13 @@ def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
 
     set_up_logging(verbose=verbose)
     see_current_folder()
+    from ..cluster.drain import leave_soon
     from ..cluster.node import Node
     from ..cluster.settings import NodeSettings
 
     made = NodeSettings(
         apps=options.pop("app"), files=options.pop("file"), cluster=settings.cluster, **options
     )
-    return Node(settings.store, made).run()
+    code = Node(settings.store, made).run()
+    leave_soon(code)
+    return code

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection
 from typing import NoReturn
 
+from ..scheduler.clock import SystemClock
 from ..scheduler.errors import SHUTDOWN
 from ..scheduler.leaving import leave
 from .services import Services
@@ -17,6 +18,7 @@ _STORE_GRACE = 2.0
 """Seconds for ends that the database has not heard of; less than its deadlines, for the process must leave."""
 _LEAVE_WITHIN = 5.0
 """Seconds after the wait in which the process is gone, whatever hangs: a database that does not answer, most likely."""
+_THREADS_WITHIN = 2.0
 HANDED_OVER = 8
 _LOOK = 0.02
 
@@ -119,6 +121,21 @@ class Drain:
         else:
             log.warning("node.left_unsaid reason=%s", reason)
         logging.shutdown()
+
+
+def leave_soon(code: int) -> None:
+    """The process is about to end with this code: see to it that it does.
+
+    Python waits at its end, for ever, for threads that a job made and that are no daemons.
+    """
+
+    def leave() -> None:
+        if not SystemClock().wait(threading.Event(), _THREADS_WITHIN):
+            log.warning("node.left_threads: threads that jobs had made would not end")
+            logging.shutdown()
+            os._exit(code)
+
+    threading.Thread(target=leave, name="qsched-leaving", daemon=True).start()
 
 
 def _some(firings: Collection[tuple[int, int]]) -> str:

@@ -185,6 +185,16 @@ def test_an_idle_node_ends_at_once(stage: Stage) -> None:
     assert node.wait(within=10) == 0
 
 
+def test_a_thread_that_a_job_left_behind_does_not_hold_up_the_end(stage: Stage) -> None:
+    """Python waits at its end for every thread that is no daemon."""
+    node = stage.node("one")
+    stage.begin("leaves_a_thread")
+    node.signal()
+    assert node.wait(within=20) == 0
+    assert stage.nodes_rows("state") == [("stopped",)]
+    assert "node.left_threads" in node.log()
+
+
 @pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize("seconds", [1, 3, 6])

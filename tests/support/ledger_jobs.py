@@ -61,3 +61,10 @@ async def linger_on_loop(ctx: JobContext, ledger: str, seconds: float) -> None:
     append(ledger, what="began", at=_clock.wall(), **said(ctx))
     await asyncio.sleep(seconds)
     append(ledger, what="ended", at=_clock.wall(), **said(ctx))
+
+
+@job
+def leave_a_thread(ctx: JobContext, ledger: str) -> None:
+    """End at once, and leave a thread behind that is no daemon and does not end."""
+    threading.Thread(target=threading.Event().wait).start()
+    append(ledger, what="began", at=_clock.wall(), **said(ctx))
