@@ -259,18 +259,24 @@ def supersede_retries(tx: Tx, trigger_id: int, job_id: int, slot: int) -> int:
     ).rowcount
 
 
-def landed_before(tx: Tx, firing_id: int, incarnation: int, fence: int) -> bool:
-    """Whether an ending of ours that finds nothing to change had landed already (its answer was lost), not been fenced."""
+def landed_before(tx: Tx, ending: Ending) -> bool:
+    """Whether an ending of ours that finds nothing to change had landed already (its answer was lost), not been fenced.
+
+    A rescue ends a firing under its owner's incarnation and fence too, but as lost: that is no end of ours.
+    """
     row = tx.run(
-        "SELECT state, fence, incarnation FROM qsched_firings WHERE id = ?" + tx.dialect.for_update, firing_id
+        "SELECT state, fence, incarnation, outcome FROM qsched_firings WHERE id = ?" + tx.dialect.for_update,
+        ending.firing_id,
     ).first()
-    if row is not None and row[1] == fence and row[2] == incarnation and row[0] not in (DUE, RUNNING):
+    ours = (ending.fence, ending.incarnation, ending.outcome)
+    if row is not None and row[0] not in (DUE, RUNNING) and tuple(row[1:]) == ours:
         return True
     ended = tx.run(
-        "SELECT 1 FROM qsched_attempts WHERE firing_id = ? AND fence = ? AND incarnation = ?",
-        firing_id,
-        fence,
-        incarnation,
+        "SELECT 1 FROM qsched_attempts WHERE firing_id = ? AND fence = ? AND incarnation = ? AND outcome = ?",
+        ending.firing_id,
+        ending.fence,
+        ending.incarnation,
+        ending.outcome,
     ).first()
     return ended is not None
 
