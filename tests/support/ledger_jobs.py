@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from qsched.scheduler.clock import SystemClock
@@ -65,6 +66,6 @@ async def linger_on_loop(ctx: JobContext, ledger: str, seconds: float) -> None:
 
 @job
 def leave_a_thread(ctx: JobContext, ledger: str) -> None:
-    """End at once, and leave a thread behind that is no daemon and does not end."""
-    threading.Thread(target=threading.Event().wait).start()
+    """End at once, and leave a pool behind whose thread does not end: Python joins those before it ends."""
+    ThreadPoolExecutor(1).submit(threading.Event().wait)
     append(ledger, what="began", at=_clock.wall(), **said(ctx))
