@@ -58,9 +58,10 @@ def test_a_recoverable_job_that_hears_the_end_is_handed_over_at_once(stage: Stag
 
 
 def hand_over(stage: Stage) -> None:
-    one = stage.node("one")
+    """Nobody waits for a lease: it is a minute long here, and the second run begins at once."""
+    one = stage.node("one", "500ms", "--lease", "1m")
     (firing,) = stage.begin("long_recoverable")
-    two = stage.node("two")
+    two = stage.node("two", "500ms", "--lease", "1m")
     one.signal()
     assert one.wait() == 8
     wait_until(lambda: len(stage.ledger.lines("began")) == 2, "the second run")
