@@ -12,7 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from qsched.scheduler.clock import boottime
+
 from qsched import JobContext, PermanentError, RetryAfter, RetryNow, job
+
+from .ledger_jobs import append
 
 touched: list[str] = []
 """What tests write in their own process: a forked body would see it."""
@@ -309,3 +313,16 @@ def keyed(ctx: JobContext, order: int) -> str:
 @job(run_in="process")
 def leave_thread() -> None:
     threading.Thread(target=threading.Event().wait, args=(600,)).start()
+
+
+@job(run_in="process")
+def beat(ctx: JobContext, ledger: str, deaf: bool = False) -> None:
+    """Say every hundredth of a second that it runs, until it is told to stop; a `deaf` one does not hear that."""
+    told = {"firing": ctx.firing_id, "fence": ctx.fence_token, "node": ctx.node, "pid": os.getpid()}
+    append(ledger, what="began", at=boottime(), attempt=ctx.attempt, recovering=ctx.recovering, **told)
+    while True:
+        append(ledger, what="beat", at=boottime(), **told)
+        if deaf:
+            threading.Event().wait(0.01)
+        else:
+            ctx.sleep(0.01)
