@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from .check_control import check_answers, check_logs, check_pauses, check_secrets
 from .check_fences import check_fences
+from .check_leader import check_leader
 from .check_order import check_early, check_growth, check_prompt
 from .check_overlap import check_overlap
 from .check_recovery import check_end, check_recovery, check_takeovers
@@ -20,6 +21,7 @@ RULES: tuple[Callable[[Evidence], list[Violation]], ...] = (
     check_takeovers,
     check_end,
     check_overlap,
+    check_leader,
     check_retries,
     check_growth,
     check_early,

@@ -180,14 +180,26 @@ def _exits(evidence: Evidence) -> list[Violation]:
     """No node leaves by itself, and who is told to leave does so with 0 or 8."""
     found = []
     for process in evidence.processes:
-        if process.killed is not None or process.code is None:
+        if process.killed is not None or process.code is None or _may_leave(evidence, process):
             continue
-        if process.told is None or process.code not in (0, 8):
-            why = "was told to stop" if process.told is not None else "ended by itself"
-            found.append(
-                Violation("I10", f"{process.node} (life {process.life}) {why} and left with {process.code}")
-            )
+        why = "was told to stop" if process.told is not None else "ended by itself"
+        log = evidence.logs.get(process.log, "")
+        found.append(
+            Violation("I10", f"{process.log} {why} and left with {process.code}", log.splitlines()[-12:])
+        )
     return found
+
+
+def _may_leave(evidence: Evidence, process: Process) -> bool:
+    if process.told is not None and process.code in (0, 8):
+        return True
+    if "node.ready" in evidence.logs.get(process.log, ""):
+        return False
+    if process.code == -15:
+        return process.told is not None  # told before it could listen
+    # A file that it may not write to is a person's to mend: it says so and leaves, with "store unreachable".
+    denied = evidence.of_kinds("read_only")
+    return process.code == 5 and any(each.began <= process.ended <= each.ended + 3 for each in denied)
 
 
 def _say(evidence: Evidence, take: Take, text: str) -> Violation:

@@ -49,6 +49,8 @@ class Body:
     """ok, raised, exit or told; None where it did not end."""
     told: str | None = None
     until: float = FOREVER
+    beaten: float | None = None
+    """The last sign of life of a body that gives any."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Process:
     killed: float | None = None
     told: float | None = None
     """When it was first told to stop."""
+
+    @property
+    def log(self) -> str:
+        """The name of its folder, and of its log."""
+        return f"{self.node}-{self.life:02}"
 
 
 @dataclass(frozen=True)
@@ -265,6 +272,8 @@ def _bodies(lines: list[dict[str, Any]], processes: list[Process]) -> list[Body]
             body = Body(**said, began=line["mono"])
             begun[key].append(body)
             found.append(body)
+        elif line["what"] == "beat" and begun[key]:
+            begun[key][-1].beaten = line["mono"]
         elif begun[key]:
             body = begun[key][-1]
             body.ended, body.how, body.told = line["mono"], line["how"], line["told"]
@@ -276,6 +285,8 @@ def _bodies(lines: list[dict[str, Any]], processes: list[Process]) -> list[Body]
 def _until(body: Body, processes: list[Process]) -> float:
     if body.ended is not None:
         return body.ended
+    if body.beaten is not None:
+        return body.beaten
     homes = [each for each in processes if each.node == body.node.partition("-")[0]]
     lived = [each.ended for each in homes if each.started <= body.began <= each.ended]
     return lived[-1] if lived else FOREVER

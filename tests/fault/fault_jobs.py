@@ -16,6 +16,9 @@ from qsched import JobContext, job
 BODIES = "FAULT_BODIES"
 """Names the file that the bodies of one process append to."""
 
+BEAT = 0.1
+"""Seconds between two signs of life of a body that gives any."""
+
 
 class Unlucky(Exception):
     """What a body raises that was to fail."""
@@ -45,6 +48,12 @@ class _Body:
             node=ctx.node,
         )
 
+    def beat(self, seconds: float) -> None:
+        """Run on, told or not, and say so."""
+        for _ in range(round(seconds / BEAT)):
+            append(self.path, "beat", **self.who)
+            threading.Event().wait(BEAT)
+
     def ended(self, how: str) -> None:
         append(self.path, "end", **self.who, how=how, told=self.ctx.cancel_reason)
 
@@ -56,13 +65,19 @@ def work(
     deaf: bool = False,
     fail: float = 0.0,
     exits: bool = False,
+    beats: bool = False,
     token: str = "",
 ) -> None:
-    """Last so long; a `deaf` one does not hear that it should stop, a failing one fails by chance, a rude one exits."""
+    """Last so long; a `deaf` one does not hear that it should stop, a failing one fails by chance, a rude one exits.
+
+    One that `beats` says now and then that it still runs: whoever is killed cannot say that it ended.
+    """
     del token  # a secret: only the node's environment has its value
     body = _Body(ctx)
     try:
-        if deaf:
+        if beats:
+            body.beat(seconds)
+        elif deaf:
             threading.Event().wait(seconds)
         elif seconds:
             ctx.sleep(seconds)

@@ -86,7 +86,7 @@ _SERVER = {**NODE_FAULTS, **LINK_FAULTS, **SERVER_FAULTS, **CLOCK_FAULTS}
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("postgresql", "postgresql", 4, {**_SERVER, "db_clock": 11}, minutes=8.5),
+        Profile("postgresql", "postgresql", 4, {**_SERVER, "db_clock": 11}, minutes=8.5, processes=True),
         Profile(
             "postgresql+redis",
             "postgresql",
@@ -96,7 +96,7 @@ PROFILES = {
             redis=True,
             coordination="leader",
         ),
-        Profile("mariadb", "mariadb", 4, _share(0.78), minutes=6.5),
-        Profile("sqlite", "sqlite", 2, SQLITE_FAULTS, minutes=4.5),
+        Profile("mariadb", "mariadb", 4, _share(0.78), minutes=6.5, processes=True),
+        Profile("sqlite", "sqlite", 2, SQLITE_FAULTS, minutes=4.5, processes=True),
     )
 }

@@ -17,6 +17,14 @@ from .history import History
 from .proxy import Link
 from .workload import JOBS
 
+# A process of root minds no file's permissions; without these two rights (DAC_OVERRIDE, DAC_READ_SEARCH) it does.
+_AS_ANYBODY = """
+import ctypes, os, sys
+for right in (1, 2):
+    ctypes.CDLL(None).prctl(24, right, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 
 class Life(NodeProcess):
     """One process of a seat, from its start to its end."""
@@ -54,6 +62,7 @@ class Seat:
         self.lives: list[Life] = []
         self.wanted = True
         """Whether a process that ends is started again."""
+        self.minds_permissions = False
         self._stopped = 0
 
     # -- one life after another ----------------------------------------------------------------------------------------
@@ -68,6 +77,8 @@ class Seat:
         if self.clock is not None:
             environment |= self.clock.environment
         command = [sys.executable, "-m", "qsched", "node", "--app", JOBS, "--name", self.name, *self._command]
+        if self.minds_permissions and os.geteuid() == 0:
+            command = [sys.executable, "-I", "-S", "-c", _AS_ANYBODY, *command]
         self._stopped = 0
         self.life = Life(folder, command, environment)
         self.lives.append(self.life)

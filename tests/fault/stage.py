@@ -137,6 +137,7 @@ class Stage:
             command += ["--redis", f"redis://127.0.0.1:{redis.port}/0"]
         seat = Seat(name, self._folder("nodes"), self.history, command, environment)
         seat.database, seat.redis = database, redis
+        seat.minds_permissions = profile.database == "sqlite"
         if self.shim is not None and self.profile.database != "sqlite":
             seat.clock = MovedClock(self.shim, self.folder / f"clock-{name}")
         self._stack.callback(seat.clear)

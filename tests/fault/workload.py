@@ -126,9 +126,13 @@ def workload(start: int, seconds: float, lease: float, *, processes: bool = Fals
     ]
     if processes:
         jobs += [
-            JobFacts("apart", {"seconds": lease * 0.7}, recovery=True, process=True),
+            JobFacts("apart", {"seconds": round(lease * 0.7, 2), "beats": True}, recovery=True, process=True),
             JobFacts(
-                "apart_alone", {"seconds": lease, "deaf": True}, overlap="queue", recovery=True, process=True
+                "apart_alone",
+                {"seconds": round(lease * 1.2, 2), "beats": True},
+                overlap="queue",
+                recovery=True,
+                process=True,
             ),
         ]
     return Workload(tuple(jobs), tuple(_triggers(start, seconds, processes=processes)))
