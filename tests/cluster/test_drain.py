@@ -180,6 +180,19 @@ def test_a_command_that_hears_nothing_is_killed_and_then_handed_over_as_ended(st
     assert (outcome, due_at) == ("interrupted", ended_at)
 
 
+def test_a_body_in_a_process_is_killed_likewise(stage: Stage) -> None:
+    node = stage.node("one")
+    (firing,) = stage.begin("deaf_process")
+    pid = stage.ledger.lines("began")[0]["pid"]
+    assert pid != node.pid
+    node.signal()
+    assert node.wait(within=20) == 8
+    wait_until(lambda: not psutil.pid_exists(pid), "the process to be gone")
+    assert stage.row(firing, "state, attempt") == ("due", 0)
+    assert rows(stage.store, "SELECT outcome FROM qsched_attempts") == [("interrupted",)]
+    assert stage.nodes.troubles() == []
+
+
 def test_an_idle_node_ends_at_once(stage: Stage) -> None:
     node = stage.node("one", timeout="60s")
     node.signal()

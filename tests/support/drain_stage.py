@@ -27,6 +27,11 @@ jobs:
     python: "{jobs}:linger"
     data: {{ledger: "{ledger}", seconds: 20, deaf: true}}
     request_recovery: true
+  deaf_process:
+    python: "{jobs}:linger"
+    run_in: process
+    data: {{ledger: "{ledger}", seconds: 60, deaf: true}}
+    request_recovery: true
   leaves_a_thread: {{python: "{jobs}:leave_a_thread", data: {{ledger: "{ledger}"}}}}
   command: {{command: "echo $$ > {pid}; sleep 60"}}
   deaf_command: {{command: "trap '' TERM; echo $$ > {pid}; while :; do sleep 1; done", request_recovery: true}}
@@ -37,6 +42,7 @@ triggers:
   on_loop: {{job: on_loop, cron: "0 0 1 1 *"}}
   deaf: {{job: deaf, cron: "0 0 1 1 *"}}
   deaf_recoverable: {{job: deaf_recoverable, cron: "0 0 1 1 *"}}
+  deaf_process: {{job: deaf_process, cron: "0 0 1 1 *"}}
   leaves_a_thread: {{job: leaves_a_thread, cron: "0 0 1 1 *"}}
   command: {{job: command, cron: "0 0 1 1 *"}}
   deaf_command: {{job: deaf_command, cron: "0 0 1 1 *"}}
