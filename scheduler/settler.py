@@ -33,6 +33,8 @@ _RETRY = (0.2, 5.0)
 _WAIT = 1.0
 """Seconds for which `step` waits for an outcome: that it returns says that it is not stuck."""
 _RETRY_DRAINING = 0.5
+_REFUSED = 60.0
+"""Seconds until an end that the store refuses is tried again."""
 
 log = logging.getLogger("qsched.settler")
 
@@ -54,7 +56,8 @@ class Settler:
         self._freed = freed
         self._queue: SimpleQueue[Ended | None] = SimpleQueue()
         self._random = random.Random()
-        self._refused: set[tuple[int, int]] = set()
+        self._refused: dict[tuple[int, int], Ended] = {}
+        self._refused_again = 0.0
         self._episode = Episode(parts.clock)
         self._again = threading.Event()
         self.trouble: str | None = None
@@ -91,6 +94,7 @@ class Settler:
 
     def step(self) -> None:
         """Wait a moment for an outcome, take what else has ended by then, and settle it all; returns when it has landed."""
+        self._try_refused()
         try:
             first = self._queue.get(timeout=_WAIT)
         except Empty:
@@ -136,7 +140,7 @@ class Settler:
             return
         self._works_again()
         landed = {(each.request.firing_id, each.request.fence) for each in batch}
-        self._parts.hand.drop(landed - self._refused)
+        self._parts.hand.drop(landed - self._refused.keys())
         self._freed()
 
     def _pause(self, seconds: float) -> None:
@@ -171,11 +175,29 @@ class Settler:
             raise
         except Exception:
             # It keeps its place in the hand: a row that runs here and is in nobody's hand would be given back, and run again.
-            self._refused.add((each.request.firing_id, each.request.fence))
+            self._refused[each.request.firing_id, each.request.fence] = each._replace(outcome=bare)
+            self._refused_again = self._parts.clock.monotonic() + _REFUSED
             log.critical(
-                "settle.refused firing=%s: the store refuses its end; it counts as running until this node ends",
+                "settle.refused firing=%s: the store refuses its end; it counts as running, and is tried again each minute",
                 each.request.firing_id,
             )
+
+    def _try_refused(self) -> None:
+        """What the store refused it may take later: it may have been a bug's moment, or this process's want of memory."""
+        if not self._refused or self._parts.clock.monotonic() < self._refused_again:
+            return
+        self._refused_again = self._parts.clock.monotonic() + _REFUSED
+        for key, each in list(self._refused.items()):
+            try:
+                self._settle([each])
+            except StoreUnavailable:
+                return
+            except Exception as error:
+                log.debug("settle.refused_again firing=%s reason=%s", each.request.firing_id, error)
+                continue
+            del self._refused[key]
+            self._parts.hand.drop([key])
+            self._freed()
 
     def _settle(self, batch: list[Ended]) -> None:
         unbegun = [each for each in batch if each.outcome is None]
