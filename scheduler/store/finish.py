@@ -260,25 +260,27 @@ def supersede_retries(tx: Tx, trigger_id: int, job_id: int, slot: int) -> int:
 
 
 def landed_before(tx: Tx, ending: Ending) -> bool:
-    """Whether an ending of ours that finds nothing to change had landed already (its answer was lost), not been fenced.
-
-    A rescue ends a firing under its owner's incarnation and fence too, but as lost: that is no end of ours.
-    """
+    """Whether an ending of ours that finds nothing to change had landed already (its answer was lost), not been fenced."""
     row = tx.run(
-        "SELECT state, fence, incarnation, outcome FROM qsched_firings WHERE id = ?" + tx.dialect.for_update,
+        "SELECT fence, incarnation, outcome, note, state FROM qsched_firings WHERE id = ?"
+        + tx.dialect.for_update,
         ending.firing_id,
     ).first()
-    ours = (ending.fence, ending.incarnation, ending.outcome)
-    if row is not None and row[0] not in (DUE, RUNNING) and tuple(row[1:]) == ours:
-        return True
-    ended = tx.run(
-        "SELECT 1 FROM qsched_attempts WHERE firing_id = ? AND fence = ? AND incarnation = ? AND outcome = ?",
+    ended = [] if row is None or row[4] in (DUE, RUNNING) else [tuple(row[:4])]
+    ended += tx.rows(
+        "SELECT fence, incarnation, outcome, note FROM qsched_attempts WHERE firing_id = ? AND fence = ?",
         ending.firing_id,
         ending.fence,
-        ending.incarnation,
-        ending.outcome,
-    ).first()
-    return ended is not None
+    )
+    return any(_is_that(ending, *each) for each in ended)
+
+
+def _is_that(ending: Ending, fence: int, incarnation: int | None, outcome: str, note: str | None) -> bool:
+    """Whether an end that is written is this one. A rescue ends a firing under its owner's incarnation and fence too, as
+    lost and with a reason of its own."""
+    if (fence, incarnation, outcome) != (ending.fence, ending.incarnation, ending.outcome):
+        return False
+    return outcome != "lost" or (note or "").startswith(ending.note or "")
 
 
 def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:

@@ -84,6 +84,18 @@ def test_what_stopped_for_a_lease_that_was_not_lost_ends_like_any_lost_attempt(
         ) == [(None,)]
 
 
+def test_a_lost_end_that_landed_and_is_repeated_is_no_fencing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = world.node("one")
+    request = running(world, one, request_recovery=True)
+    one.finish(request, Outcome.cancelled(LEASE_LOST))
+    before = world.firings("*")
+    one.finish(request, Outcome.cancelled(LEASE_LOST))
+    assert world.firings("*") == before
+    assert "settle.fenced" not in caplog.text
+
+
 def test_a_body_that_ended_well_in_spite_of_it_has_ended_well(world: World) -> None:
     one = world.node("one", own_store=True)
     request = running(world, one, overlap="queue", request_recovery=True)
@@ -99,8 +111,9 @@ def test_a_body_that_ended_well_in_spite_of_it_has_ended_well(world: World) -> N
 # -- declared dead -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("outcome", [Outcome.success(), Outcome.cancelled(LEASE_LOST)], ids=["deaf", "stops"])
 def test_a_node_that_comes_back_after_its_rescue_tells_all_and_its_completion_is_refused(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: World, outcome: Outcome, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = world.node("one"), world.node("two")
     world.live(3)
@@ -114,7 +127,7 @@ def test_a_node_that_comes_back_after_its_rescue_tells_all_and_its_completion_is
     assert told(one, request) == LEASE_LOST
     assert one.parts.who.incarnation > old
     before = world.firings("*")
-    one.finish(request)
+    one.finish(request, outcome)
     assert world.firings("*") == before
     assert "settle.fenced" in caplog.text
     two.finish(again)

@@ -1,0 +1,59 @@
+"""Real nodes are killed and stopped in the middle of jobs: what they ran is run again, or lost, and finished once."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.nodes import Nodes
+from support.takeover import Rivals, states
+from support.waiting import wait_until
+
+FAST = {"check_in": "500ms", "lease": "3s"}
+
+
+def test_a_killed_node_is_rescued_by_the_one_that_is_started_in_its_place(
+    store_url: str, tmp_path: Path
+) -> None:
+    """kill -9 in mid-job, all nodes gone, the same name again (B04); no row says `running` for ever, and nothing is silent."""
+    with Nodes(tmp_path, store_url) as nodes, Rivals(nodes, "web", **FAST) as rivals:
+        victim = rivals.start("web-1")
+        victim.wait_ready()
+        recovers, alone, fragile = rivals.fire("hold"), None, None
+        first = rivals.began(recovers)
+        fragile = rivals.fire("fragile")
+        rivals.began(fragile)
+        alone = rivals.fire("hold_alone")  # waits: the node is full
+        rivals.kill(victim)
+        rivals.start("web-1").wait_ready()
+        again = rivals.ended(recovers, 2)
+        assert rivals.began(recovers, 2)["recovering"]
+        assert (again["slot"], again["trigger"]) == (first["slot"], first["trigger"])
+        assert not rivals.began(alone)["recovering"]
+        wait_until(lambda: states(nodes.url, "web")[1]["state"] == "lost", "the firing to be lost")
+        assert len(rivals.lines("began", fragile)) == 1
+        assert states(nodes.url, "web")[0]["recovering"]
+        assert nodes.all[1].log().count("node.dead") == 1
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_a_node_that_was_stopped_beyond_its_lease_is_told_and_finishes_nothing(
+    database: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """SIGSTOP, its successor runs and ends, SIGCONT: one completion is accepted, the other body hears `lease_lost`."""
+    url = str(request.getfixturevalue(f"{database}_url"))
+    with Nodes(tmp_path, url) as nodes, Rivals(nodes, "stop", **FAST) as rivals:
+        rivals.start_ready(2)
+        firing = rivals.fire("hold_alone")
+        stopped = rivals.node_of(rivals.began(firing))
+        rivals.stop(stopped)
+        rivals.ended(firing, 2)
+        wait_until(lambda: states(url, "stop")[0]["state"] == "succeeded", "the successor's end")
+        stopped.signal(signal.SIGCONT)
+        assert rivals.ended(firing, 1)["told"] == "lease_lost"
+        wait_until(lambda: "node.rejoined" in stopped.log(), "a new life")
+        wait_until(lambda: "settle.fenced" in stopped.log(), "its end to be refused")
+        (row,) = states(url, "stop")
+        assert (row["state"], row["outcome"], row["recovering"]) == ("succeeded", "succeeded", True)
+        after = rivals.fire("hold_alone")  # and both go on
+        rivals.began(after)
