@@ -12,6 +12,7 @@ from contextlib import suppress
 from .clock import Clock
 from .command_output import CommandOutput
 from .process_group import group_lives
+from .tether import Tether
 
 log = logging.getLogger("qsched.runner")
 
@@ -27,12 +28,21 @@ _EXIT_LOOK = 0.05
 class CommandProcess:
     """A started command, the leader of a group of its own; `follow` is called once, `stop` by any thread."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, clock: Clock) -> None:
-        """Start it; raises OSError or ValueError when that cannot be."""
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        clock: Clock,
+        tether: Tether | None = None,
+    ) -> None:
+        """Start it, ending with the node and its lease where there is a tether; raises OSError or ValueError when that
+        cannot be."""
         self.output = CommandOutput()
         self._clock = clock
         self._lock = threading.Lock()
         self._asked: str | None = None
+        self._tether = tether
         self._group_look = _FIRST_GROUP_LOOK
         self.stopped = False
         """Whether it was told to end while it still ran."""
@@ -46,11 +56,14 @@ class CommandProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=() if tether is None else (tether.descriptor,),
             )
         except BaseException:
             self._close_wake()
             raise
         self.pid = self._process.pid
+        if tether is not None:
+            tether.bind(self.pid)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ask the whole group to end: SIGTERM, and SIGKILL after the grace, or SIGKILL `at_once`."""
@@ -90,6 +103,15 @@ class CommandProcess:
                 break
         stdout.close()
         return self._process.returncode
+
+    @property
+    def cut(self) -> bool:
+        """Whether it was tied to something that has ended."""
+        return self._tether is not None and self._tether.cut()
+
+    def cut_reason(self) -> str | None:
+        """Why that has ended, where it was the node's doing or its lease's."""
+        return None if self._tether is None else self._tether.reason()
 
     def _follow(self, selector: selectors.BaseSelector, sign: "_ExitSign", grace: float) -> None:
         """Until leader and group are gone; an unreaped leader would still count as alive in its group."""

@@ -73,15 +73,36 @@ class Guardian:
         self._killed: str | None = None
         self._over = False
         self._frames = FrameReader()
+        self.reason: str | None = None
+        """Why it ended all: the node's reason, or that of the lease; None where it was killed by somebody else."""
         self.gone = threading.Event()
         """Set once the process and all its workers are gone."""
+        self._guards = False
+        self._heard = threading.Event()
+        """Set once it has begun to guard, or will not."""
         self._control, self._theirs = socket.socketpair()
         self._control.setblocking(False)
         _guardians.add(self)
+        self._life, theirs = os.pipe()
+        """The reading end of a pipe whose only writing end is the guardian's."""
+        self._send({"life": True}, theirs)
+        os.close(theirs)
         if lease is not None:
             self._send({"lease": lease})
         self._keeper = threading.Thread(target=self._keep, name="qsched-guardian", daemon=True)
         self._keeper.start()
+
+    def ready(self, timeout: float) -> bool:
+        """Wait until it has begun to guard; False where it has not."""
+        self._clock.wait(self._heard, timeout)
+        return self._guards
+
+    def life(self) -> int:
+        """A descriptor that can be read once the guardian has ended, an open file of its own; raises GuardianGone or OSError."""
+        with self._lock:
+            if self._over:
+                raise GuardianGone
+            return os.open(f"/proc/self/fd/{self._life}", os.O_RDONLY | os.O_NONBLOCK)
 
     def start(self, argv: Sequence[str], channel: socket.socket, gone: Callable[[], None]) -> Ward:
         """Have a worker started that has `channel` as its standard input; raises GuardianGone."""
@@ -90,7 +111,7 @@ class Guardian:
             ward = Ward(self._numbers, gone)
             self._wards[ward.number] = ward
         try:
-            self._send({"start": ward.number, "argv": list(argv)}, channel)
+            self._send({"start": ward.number, "argv": list(argv)}, channel.fileno())
         except GuardianGone:
             with self._lock:
                 self._wards.pop(ward.number, None)
@@ -127,16 +148,16 @@ class Guardian:
         with contextlib.suppress(GuardianGone):
             self._send(message)
 
-    def _send(self, message: Mapping[str, Any], channel: socket.socket | None = None) -> None:
+    def _send(self, message: Mapping[str, Any], descriptor: int | None = None) -> None:
         data, sent = framed(message), 0
         with self._lock:
             if self._over:
                 raise GuardianGone
             try:
-                if channel is None:
+                if descriptor is None:
                     sent = self._control.send(data)
                 else:
-                    sent = socket.send_fds(self._control, [data], [channel.fileno()])
+                    sent = socket.send_fds(self._control, [data], [descriptor])
             except OSError:
                 pass
             if sent == len(data):
@@ -205,6 +226,10 @@ class Guardian:
                 message["untimed"],
             )
             return
+        if "ready" in message:
+            self._guards = True
+            self._heard.set()
+            return
         if "armed" in message:
             self._armed = message["armed"]
             return
@@ -225,9 +250,10 @@ class Guardian:
         with self._lock:
             self._over = True
             self._control.close()
+            os.close(self._life)
             wards = list(self._wards.values())
             self._wards.clear()
-            reason = self._killed or (self._lost if over else None)
+            self.reason = reason = self._killed or (self._lost if over else None)
         for ward in wards:
             if ward.pid is not None:
                 self._wait_for_group(ward.pid)
@@ -236,6 +262,7 @@ class Guardian:
         for ward in wards:
             ward.end(Fate(unstarted=unstarted, reason=reason))
         self.gone.set()
+        self._heard.set()
 
     def _wait_for_group(self, group: int) -> None:
         """Until the kernel has ended a worker's group; where this process is the first of all it also reaps it."""
@@ -264,6 +291,8 @@ def _leave_to_parent() -> None:
     for guardian in list(_guardians):
         guardian._control.close()
         guardian._theirs.close()
+        if not guardian._over:
+            os.close(guardian._life)
         if guardian._process is not None:
             guardian._process.returncode = 0  # not ours to wait for
     _guardians.clear()

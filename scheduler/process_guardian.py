@@ -6,9 +6,10 @@ No job's code is ever loaded here, so nothing but the node's word, the lease and
   socket ends;
 - the lease is over: a kernel timer kills it, even while it is stopped;
 - the guardian is gone, however it came: the kernel kills each worker as its child, and with the end of a pipe that only
-  the guardian holds each worker's whole group.
+  the guardian holds each worker's whole group. Another such pipe ends the commands, which are the node's own children.
 
-What the node says: start, signal, retire, lease, close. What it is told: started, unstarted, gone, armed, untimed.
+What the node says: life, start, signal, retire, lease, close. What it is told: ready, started, unstarted, gone, armed,
+untimed.
 """
 
 import os
@@ -64,6 +65,8 @@ class Guardian:
         self._timer: KernelTimer | None = None
         self._untimed = False
         self._closing = False
+        self._life = -1
+        """The writing end of the pipe that ends commands: the kernel closes it, nobody else."""
         self._pid = os.getpid()
         # Not a handler's work: the end of a child only has to end the wait.
         self._wake_in, self._wake_out = os.pipe()
@@ -78,6 +81,7 @@ class Guardian:
     def guard(self) -> None:
         """Until the node is gone, or has closed and no worker is left."""
         try:
+            self._say({"ready": self._pid})
             while not (self._closing and not self._workers):
                 self._wait()
                 self._reap()
@@ -119,6 +123,8 @@ class Guardian:
         elif "retire" in message:
             if (worker := self._workers.get(message["retire"])) is not None:
                 worker.kill_at = boottime() + message["within"]
+        elif "life" in message:
+            self._life = self._descriptors.popleft()
         elif "close" in message:
             self._closing = True
 

@@ -1,19 +1,22 @@
 """A node's worker processes: started when they are needed, kept for the next body for a while, ended with the lease."""
 
 import logging
+import sys
 import threading
 from typing import Final
 
 from .clock import Clock
 from .errors import LEASE_LOST, SHUTDOWN
-from .guardian import Guardian
+from .guardian import Guardian, GuardianGone
 from .kernel_lease import LeaseDeadline
 from .loaded_job import Allowed
 from .process_channel import ProcessChannel
+from .tether import Tether
 
 KEEP: Final = 60.0
 """Seconds for which an idle worker is kept."""
 _LAST_WAIT: Final = 3.0
+_START_WITHIN: Final = 10.0
 _MOST_TOLD: Final = 100
 
 log = logging.getLogger("qsched.runner")
@@ -35,7 +38,7 @@ class ProcessPool:
         self._guardian: Guardian | None = None
         self._idle: list[tuple[ProcessChannel, float]] = []
         self._busy = 0
-        self._closed = False
+        self._closed = self._untethered = False
         self._told: set[str] = set()
 
     def take(self, allowed: Allowed) -> ProcessChannel:
@@ -56,11 +59,39 @@ class ProcessPool:
     def give_back(self, channel: ProcessChannel, *, again: bool) -> None:
         """Its body has ended; `again`: it may be used for another."""
         with self._lock:
-            self._busy -= 1
-            if again and channel.alive and not self._closed:
+            kept = again and channel.alive and not self._closed
+            if kept:
                 self._idle.append((channel, self.clock.monotonic()))
-                return
-        channel.retire()
+        if not kept:
+            channel.retire()
+        self._less_busy()
+
+    def tether(self) -> Tether | None:
+        """What ends a command with the node and its lease; None where this system has no such thing, or no guardian starts.
+
+        Raises GuardianGone where the lease has just ended.
+        """
+        if sys.platform != "linux" or self._untethered:
+            return None
+        with self._lock:
+            if self._closed:
+                return None  # it is not started either
+            guardian = self._guard()
+            self._busy += 1
+        try:
+            if guardian.ready(_START_WITHIN):
+                return Tether(guardian, self._less_busy)
+            if guardian.reason is not None:  # it had no time to
+                raise GuardianGone
+            self._untethered, reason = True, "its guardian does not start"
+        except OSError as error:
+            reason = str(error)
+        except GuardianGone:
+            self._less_busy()
+            raise
+        self._less_busy()
+        self.tell_once(f"{reason}: commands may outlive this node, and its lease", "command.untethered")
+        return None
 
     def renew(self, trusted_until: float) -> None:
         """What runs may run until then, by the monotonic clock; never blocks. Without it there is no lease to end with."""
@@ -93,15 +124,21 @@ class ProcessPool:
         """Take nothing more; workers leave, those that have a body when that has ended."""
         with self._lock:
             self._closed = True
-            guardian, idle = self._guardian, self._idle
-            self._idle = []
-            busy = self._busy
+            self._busy += 1
+            guardian, idle, self._idle = self._guardian, self._idle, []
         for channel, _ in idle:
             channel.retire()
-        if guardian is not None:
+        if not self._less_busy() and guardian is not None:
+            self.clock.wait(guardian.gone, _LAST_WAIT)
+
+    def _less_busy(self) -> int:
+        """Something that needed the guardian has ended; the last of all lets it leave. Answers how much is left."""
+        with self._lock:
+            self._busy -= 1
+            busy, guardian = self._busy, self._guardian
+        if self._closed and not busy and guardian is not None:
             guardian.close()
-            if not busy:
-                self.clock.wait(guardian.gone, _LAST_WAIT)
+        return busy
 
     def retire_idle(self) -> int:
         """Let those leave that nobody has needed for a while; answers how many."""
@@ -113,11 +150,11 @@ class ProcessPool:
             channel.retire()
         return len(old)
 
-    def tell_once(self, reason: str) -> None:
-        """Log why workers cannot load what they should, once for each reason."""
+    def tell_once(self, reason: str, event: str = "process.cannot_load") -> None:
+        """Log what is wrong with processes here, once for each reason."""
         if reason not in self._told and len(self._told) < _MOST_TOLD:
             self._told.add(reason)
-            log.error("process.cannot_load reason=%s", reason)
+            log.error("%s reason=%s", event, reason)
 
     def _guard(self) -> Guardian:
         if self._guardian is None or self._guardian.gone.is_set():

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 
 from ..triggers.declaration_variables import expand
@@ -13,8 +14,11 @@ from .context import JobContext
 from .deadlines import Deadlines
 from .errors import LEASE_LOST, PermanentError
 from .exit_status import failure_of_status
+from .guardian import GuardianGone
 from .live_commands import LiveCommands
 from .outcome import MESSAGE_BYTES, Outcome
+from .process_pool import NotBegun
+from .tether import Tether
 
 SHELL = "/bin/sh"
 _LARGEST_VARIABLE = 128 * 1024 - 64
@@ -28,37 +32,43 @@ def run_command(
     live: LiveCommands,
     grace: float = GRACE,
 ) -> Outcome:
-    """Run the command and answer how it ended; never raises, and leaves no process of its group behind.
+    """Run the command and answer how it ended; leaves no process of its group behind.
 
-    A time-out or cancel sends SIGTERM to the group, and SIGKILL after `grace` seconds; a lost lease sends
-    SIGKILL at once. While it runs it is in `live`.
+    Raises nothing but NotBegun: the node's lease has just ended. A time-out or cancel sends SIGTERM to the group, and
+    SIGKILL after `grace` seconds; a lost lease sends SIGKILL at once, and the kernel does where nobody here can. While it
+    runs it is in `live`.
     """
     try:
-        process = _started(ctx, clock, live)
-    except BaseException as error:
-        return outcome_of_error(error, ctx)
-    time = BodyTime(ctx, clock, deadlines)
-    ctx.when_cancelled(lambda: process.stop(at_once=ctx.cancel_reason == LEASE_LOST))
-    try:
-        status = process.follow(grace)
-    except BaseException as error:
-        process.kill()
-        return outcome_of_error(error, ctx)
-    finally:
-        live.ended(process)
-        ctx.when_cancelled(None)
-    outcome = _judged(ctx, status, process, time)
-    _log(ctx, outcome, process)
-    return outcome
+        tether = live.tether()
+    except GuardianGone as error:
+        raise NotBegun("the guardian of this node's processes is gone") from error
+    with tether or nullcontext():
+        try:
+            process = _started(ctx, clock, live, tether)
+        except BaseException as error:
+            return outcome_of_error(error, ctx)
+        time = BodyTime(ctx, clock, deadlines)
+        ctx.when_cancelled(lambda: process.stop(at_once=ctx.cancel_reason == LEASE_LOST))
+        try:
+            status = process.follow(grace)
+        except BaseException as error:
+            process.kill()
+            return outcome_of_error(error, ctx)
+        finally:
+            live.ended(process)
+            ctx.when_cancelled(None)
+        outcome = _judged(ctx, status, process, time)
+        _log(ctx, outcome, process)
+        return outcome
 
 
-def _started(ctx: JobContext, clock: Clock, live: LiveCommands) -> CommandProcess:
+def _started(ctx: JobContext, clock: Clock, live: LiveCommands, tether: Tether | None) -> CommandProcess:
     definition = ctx.request.job.definition
     target = definition.target
     argv = [SHELL, "-c", target] if isinstance(target, str) else list(target)
     environment = command_environment(ctx)
     try:
-        return live.start(lambda: CommandProcess(argv, environment, definition.cwd, clock))
+        return live.start(lambda: CommandProcess(argv, environment, definition.cwd, clock, tether))
     except (OSError, ValueError) as error:
         raise PermanentError(_not_started(argv[0], definition.cwd, error)) from error
 
@@ -101,6 +111,10 @@ def _judged(ctx: JobContext, status: int, process: CommandProcess, time: BodyTim
         outcome = Outcome.timeout(time.timeout)
     elif process.stopped and ctx.cancel_reason is not None:
         outcome = Outcome.cancelled(ctx.cancel_reason)
+    elif process.cut and status != 0:
+        reason = process.cut_reason()
+        ended = Outcome.failure("KilledBySignal", "ended with the guardian of this node's processes")
+        outcome = ended if reason is None else Outcome.cancelled(reason)
     elif status == 0:
         return Outcome.success(process.output.shortened(MESSAGE_BYTES - 100).rstrip() or None)
     else:

@@ -22,8 +22,8 @@ class Runner:
         self._clock = clock
         self._deadlines = Deadlines(clock)
         self._grace = grace
-        self._commands = LiveCommands()
         self._processes = ProcessPool(clock)
+        self._commands = LiveCommands(self._processes.tether)
 
     def run(self, ctx: JobContext) -> Outcome:
         """Run a body to its end from this thread (an async one on a loop of its own).

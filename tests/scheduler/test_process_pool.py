@@ -18,7 +18,8 @@ from qsched.scheduler.context import JobContext
 from qsched.scheduler.loaded_job import Allowed
 from qsched.scheduler.process_pool import NotBegun, ProcessPool
 from qsched.scheduler.runner import Runner
-from qsched.scheduler.testing import ManualClock, context_for
+from qsched.scheduler.testing import ManualClock, context_for, request_for
+from qsched.triggers.job import JobDefinition
 
 from support import process_jobs as jobs
 from support.pool_owner import MakePool, Owner, ask
@@ -130,6 +131,37 @@ def test_when_no_process_can_be_started_the_firing_is_given_back(
     assert pool.wait_idle(30)
     assert (owner.given_back, owner.outcomes) == ([1], {})
     assert "No such file or directory: '/nowhere/python'" in caplog.text
+
+
+def test_commands_run_also_where_no_guardian_can_be_started(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    for _ in range(2):
+        assert runner.run(command("echo hi")).result == "hi"
+    assert caplog.text.count("command.untethered") == 1
+
+
+def test_a_command_that_runs_when_the_runner_is_closed_goes_on_to_its_end(
+    runner: Runner, tmp_path: Path
+) -> None:
+    mark, until = tmp_path / "mark", tmp_path / "until"
+    with ThreadPoolExecutor(1) as threads:
+        body = threads.submit(
+            runner.run, command(f"touch {mark}; until [ -e {until} ]; do sleep 0.01; done; echo done")
+        )
+        wait_until(mark.exists, "it to begin")
+        (guardian,) = [
+            child for child in psutil.Process().children() if "process_guardian" in " ".join(child.cmdline())
+        ]
+        runner.close()
+        until.touch()
+        assert body.result(30).result == "done"
+    wait_until(lambda: ended(guardian.pid), "the guardian to leave")
+
+
+def command(text: str) -> JobContext:
+    return JobContext(request_for(JobDefinition("c", "command", text)), SystemClock())
 
 
 def test_a_guardian_that_is_killed_takes_its_workers_along_and_the_next_body_has_another(

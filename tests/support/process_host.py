@@ -11,8 +11,10 @@ import threading
 from pathlib import Path
 
 from qsched.scheduler.clock import SystemClock
+from qsched.scheduler.context import JobContext
 from qsched.scheduler.runner import Runner
-from qsched.scheduler.testing import context_for
+from qsched.scheduler.testing import context_for, request_for
+from qsched.triggers.job import JobDefinition
 
 from support import process_jobs as jobs
 from support.waiting import wait_until
@@ -33,7 +35,11 @@ def main(folder: Path, lease: float, how: str, job: str) -> None:
         threading.Thread(target=renew, daemon=True).start()
         wait_until(lambda: True, "the first lease")
     mark = folder / "mark"
-    ctx = context_for(getattr(jobs, job), clock, fire_data={"mark": str(mark)})
+    if job == "command":
+        definition = JobDefinition("c", "command", f"trap '' TERM; sleep 600 & touch {mark}; wait; sleep 600")
+        ctx = JobContext(request_for(definition), clock)
+    else:
+        ctx = context_for(getattr(jobs, job), clock, fire_data={"mark": str(mark)})
     threading.Thread(target=_tell_when_begun, args=(folder, mark), daemon=True).start()
     outcome = runner.run(ctx)
     over.set()
