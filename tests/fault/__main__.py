@@ -11,6 +11,8 @@ from pathlib import Path
 from .profiles import PROFILES
 from .report import RunReport, batch_misses, batch_text, judged
 from .run import Run
+from .scenarios import NAMES, STORES, named
+from .scene import play
 from .schedule import planned
 from .schedule import read as read_schedule
 
@@ -24,6 +26,13 @@ def main(words: Sequence[str] | None = None) -> int:
         return _tell([judged(asked.check)])
     if asked.all:
         return _all(asked, folder)
+    if asked.scenario is not None or asked.rolling is not None:
+        name, amount = (
+            ("rolling", asked.rolling) if asked.rolling is not None else (asked.scenario, asked.amount)
+        )
+        told = play(named(name, asked.store, amount), folder / f"{name}-{asked.store}")
+        print(told)  # noqa: T201
+        return int(told.verdict != "green")
     if asked.schedule is not None:
         return _replay(asked.schedule, folder)
     profile = PROFILES[asked.profile]
@@ -42,6 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="length of the faults; the mixture stays the same")
     parser.add_argument("--schedule", type=Path, help="play this schedule.json again")
     parser.add_argument("--all", action="store_true", help="every profile in full, and the bars of the batch")
+    parser.add_argument("--scenario", choices=NAMES, help="one named scenario")
+    parser.add_argument("--store", choices=STORES, default="postgresql", help="of the scenario")
+    parser.add_argument("--amount", type=float, help="the scenario's seconds, rounds or times")
+    parser.add_argument(
+        "--rolling", type=int, metavar="ROUNDS", help="a rolling deploy of all nodes, so many times"
+    )
     parser.add_argument("--history", type=Path, help="where the histories are kept")
     parser.add_argument("--check", type=Path, help="judge the history in this folder once more")
     return parser

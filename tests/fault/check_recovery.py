@@ -136,7 +136,7 @@ def _calm(evidence: Evidence, verdict: Verdict, since: float, until: float) -> b
     """Whether nothing but the death itself disturbed that time, and a healthy node worked through it."""
     dead = evidence.process_of(verdict.incarnation)
     for spell in evidence.spells:
-        itself = dead is not None and spell.target == dead.node
+        itself = spell.kind == "clock" or (dead is not None and spell.target == dead.node)
         if not itself and spell.began - _EDGE <= until and spell.ended + evidence.settings.lease >= since:
             return False
     return any(_healthy(evidence, process, since, until) for process in evidence.processes)

@@ -41,17 +41,17 @@ class Run:
             load = workload(
                 self._clock.wall(), profile.minutes * 60 + 10, profile.lease, processes=profile.processes
             )
-            self._say_what(stage, load)
+            self.say_what(stage, load)
             stage.begin(load)
             customer = Customer(stage.client_url, stage.history, self.seed)
             customer.start()
             stage.history.say("loaded", wall=self._clock.wall())
             self._rage(stage, Nemesis(stage, faults, Injections(stage, customer.fire_soon)))
             customer.stop()
-            self._rest(stage)
-            self._end(stage)
+            self.rest(stage)
+            self.end(stage)
 
-    def _say_what(self, stage: Stage, load: Workload) -> None:
+    def say_what(self, stage: Stage, load: Workload) -> None:
         facts = {"profile": {**asdict(self.profile), "quotas": dict(self.profile.quotas)}, "seed": self.seed}
         (self.folder / "facts.json").write_text(json.dumps({**facts, **load.facts()}))
         (self.folder / "secret").write_text(stage.secret)
@@ -70,7 +70,7 @@ class Run:
         nemesis.heal_all()
         stage.history.say("all_healed", wall=self._clock.wall())
 
-    def _rest(self, stage: Stage) -> None:
+    def rest(self, stage: Stage) -> None:
         """Wait until every node is there and nothing old is open; what never ends is for the checker to see."""
         for seat in stage.seats:
             seat.start()
@@ -94,7 +94,7 @@ class Run:
             stage.pause(_LOOK)
         stage.history.say("at_rest" if rested else "no_rest", wall=self._clock.wall())
 
-    def _end(self, stage: Stage) -> None:
+    def end(self, stage: Stage) -> None:
         """Every node drains, and all that is known is written down."""
         stage.history.say("ending", wall=self._clock.wall())
         for seat in stage.seats:
