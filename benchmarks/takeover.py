@@ -87,7 +87,7 @@ def victims(nodes: Nodes, cluster: str, said: argparse.Namespace, measure: Measu
     """One cluster's part of them."""
     pause = threading.Event()
     try:
-        with Rivals(nodes, cluster, check_in=said.check_in, lease=said.lease) as rivals:
+        with Rivals(nodes, cluster, pace=(said.check_in, said.lease)) as rivals:
             while (how := measure.next_victim()) is not None:
                 measure.note(how, one_victim(rivals, how, said.job, pause))
             for node in rivals.living:

@@ -1,6 +1,6 @@
 """Trigger clocks that contradict their trigger, put right from its definition, its watermark and the ledger."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from ..triggers.instant import DAY
 from ..triggers.trigger import SPEC_VERSION
@@ -30,7 +30,7 @@ FAR = 400 * DAY
 
 
 def repair_clocks(
-    tx: Tx, ids: Collection[int], known: Mapping[tuple[int, str], Stored], seen_before: Collection[int]
+    tx: Tx, ids: Collection[int], known: dict[tuple[int, str], Stored], seen_before: Collection[int]
 ) -> int:
     """Put right those of these triggers that are wrong; answers how many were.
 

@@ -68,20 +68,22 @@ class Sweeper:
     def _repair_chunk(self, ids: list[int], before: set[int]) -> int:
         store = self._parts.store
         rows = store.read("sweep clocks", lambda tx: trigger_rows.read_triggers(tx, ids))
-        known = {
-            (row.id, row.spec): Stored.of(row) for row in rows.values()
-        }  # no search within a transaction
+        # Compiled here: no search within a transaction.
+        known = {(row.id, row.spec): Stored.of(row) for row in rows.values()}
         mended = store.transaction("sweep", lambda tx: repair_clocks(tx, ids, known, before))
         if mended:
             log.warning("sweep.mended what=trigger_clocks rows=%s first=%s", mended, ids[0])
         return mended
 
     def _shorten(self, nodes: Sequence[Observed]) -> None:
-        """A lease that lies beyond all leases would keep a node alive for ever that is gone."""
-        store = self._parts.store
         for node in nodes:
             if node.lease_until - node.checked_in_at > LONGEST_LEASE:
-                store.transaction(
-                    "sweep", lambda tx, n=node: shorten_lease(tx, n.incarnation, n.lease_until, store.lease)
-                )  # type: ignore[misc]
-                log.warning("sweep.mended what=lease name=%s incarnation=%s", node.name, node.incarnation)
+                self._shorten_lease(node)
+
+    def _shorten_lease(self, node: Observed) -> None:
+        """A lease that lies beyond all leases would keep a node alive for ever that is gone."""
+        store = self._parts.store
+        store.transaction(
+            "sweep", lambda tx: shorten_lease(tx, node.incarnation, node.lease_until, store.lease)
+        )
+        log.warning("sweep.mended what=lease name=%s incarnation=%s", node.name, node.incarnation)

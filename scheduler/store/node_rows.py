@@ -168,7 +168,7 @@ def hear(tx: Tx, incarnation: int) -> Heard | None:
     if row is None:
         return None
     tx.saw_now(row[4])
-    return Heard(*row[:4], Coordination(*row[5:]))
+    return Heard(row[0], row[1], row[2], row[3], Coordination(*row[5:]))
 
 
 def live_nodes(tx: Tx) -> list[Peer]:

@@ -9,14 +9,14 @@ from support.nodes import Nodes
 from support.takeover import Rivals, states
 from support.waiting import wait_until
 
-FAST = {"check_in": "500ms", "lease": "3s"}
+FAST = "500ms", "3s"
 
 
 def test_a_killed_node_is_rescued_by_the_one_that_is_started_in_its_place(
     store_url: str, tmp_path: Path
 ) -> None:
     """kill -9 in mid-job, all nodes gone, the same name again (B04); no row says `running` for ever, and nothing is silent."""
-    with Nodes(tmp_path, store_url) as nodes, Rivals(nodes, "web", **FAST) as rivals:
+    with Nodes(tmp_path, store_url) as nodes, Rivals(nodes, "web", pace=FAST) as rivals:
         victim = rivals.start("web-1")
         victim.wait_ready()
         recovers, alone, fragile = rivals.fire("hold"), None, None
@@ -42,7 +42,7 @@ def test_a_node_that_was_stopped_beyond_its_lease_is_told_and_finishes_nothing(
 ) -> None:
     """SIGSTOP, its successor runs and ends, SIGCONT: one completion is accepted, the other body hears `lease_lost`."""
     url = str(request.getfixturevalue(f"{database}_url"))
-    with Nodes(tmp_path, url) as nodes, Rivals(nodes, "stop", **FAST) as rivals:
+    with Nodes(tmp_path, url) as nodes, Rivals(nodes, "stop", pace=FAST) as rivals:
         rivals.start_ready(2)
         firing = rivals.fire("hold_alone")
         stopped = rivals.node_of(rivals.began(firing))

@@ -30,13 +30,14 @@ _clock = SystemClock()
 
 
 class Rivals:
-    """The nodes of one cluster. `fire` has a job begin on one of them; what follows is read in a ledger."""
+    """The nodes of one cluster; `pace` is their (check-in, lease). `fire` has a job begin on one of them; what follows is read in a ledger."""
 
     def __init__(
-        self, nodes: Nodes, cluster: str, *, check_in: str = "1s", lease: str = "15s", capacity: int = 2
+        self, nodes: Nodes, cluster: str, *, pace: tuple[str, str] = ("1s", "15s"), capacity: int = 2
     ) -> None:
         self.nodes = nodes
         self.cluster = cluster
+        check_in, lease = pace
         self._arguments = ("--check-in", check_in, "--lease", lease, "--capacity", str(capacity))
         self._client = Scheduler(nodes.url, cluster=cluster)
         self._started = 0
