@@ -134,9 +134,10 @@ class Loop:
 
     def _succeeded(self, wait: float) -> None:
         self._asked = wait
-        if self._rhythm.trouble() is None:
-            self._succeeded_at = self._clock.monotonic()
         self._reason = None
+        if self._rhythm.trouble() is not None:
+            return
+        self._succeeded_at = self._clock.monotonic()
         failures = self._episode.failures
         lasted = self._episode.over()
         if lasted is not None:
