@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..scheduler.errors import StoreError
 from ..scheduler.identity import Term
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import (
@@ -88,11 +87,8 @@ class Elector:
 
     def step(self) -> float:
         """Look, and lead, stand or wait; answers the seconds after which to look again."""
-        try:
-            seen = self.look()
-        except StoreError:
-            self._end_by_deadline()
-            raise
+        self._end_by_deadline()  # first of all: also a process that stood still has to know that its time is over
+        seen = self.look()
         if self._held is not None:
             self._lead(self._held, seen.row)
         if seen.row.mode != LEADER:
@@ -155,7 +151,6 @@ class Elector:
             self.resign("it cannot plan")
         elif self._is_heard(now):
             self._renew(held)
-        self._end_by_deadline()
 
     def _renew(self, held: _Held) -> None:
         assert self._lease is not None

@@ -22,7 +22,6 @@ class AfterTake:
         self._parts = parts
         self._definitions = parts.definitions
         self._loaded = loaded
-        self._members: frozenset[int] = frozenset()
 
     def draw(self, taken: Taken) -> None:
         """Draw the consequences of one take that was committed."""
@@ -41,9 +40,6 @@ class AfterTake:
 
     def _leave(self, taken: Taken) -> None:
         known = self._definitions
-        if taken.members and taken.members != self._members:
-            self._members = taken.members
-            known.ask_elsewhere_again()
         for trigger_id, trouble in taken.undecidable.items():
             known.leave_trigger(trigger_id, taken.now, *trouble)
         known.leave_elsewhere(taken.elsewhere, taken.firings_elsewhere)

@@ -291,10 +291,6 @@ class Definitions:
         self._elsewhere |= dict.fromkeys(triggers, again)
         self._firings_elsewhere |= dict.fromkeys(firings, again)
 
-    def ask_elsewhere_again(self) -> None:
-        """The nodes are others than before: what none could run is asked again."""
-        self._elsewhere, self._firings_elsewhere = {}, {}
-
     def leave_firing(self, firing_id: int, now: int, reason: str) -> None:
         """Leave a due firing whose start this node cannot even write to others, longer each time."""
         if self._leave(self._unwritable, firing_id, now, reason):

@@ -23,6 +23,8 @@ _SOON = 0.02
 """Seconds until the first look after one in vain: a follower waits for a leader that is about to plan."""
 _PATIENT = 12
 _MEET = 5.0
+_NOBODY = 1.0
+"""Seconds for which what no live node can run is not looked at."""
 _NONE = Wanted(0, only=())
 
 
@@ -44,11 +46,12 @@ class LedPlanner:
         self._taking = taking
         self._after = after
         self._more_due = more_due
-        self._turn = False
+        self._turn = self._taking_turn = False
         self._in_vain = 0
         self._plan_from = 0.0
         self._resume: tuple[int, int, int] | None = None
         self._full = False
+        self._nobody: dict[int, float] = {}
         self._met: frozenset[int] = frozenset()
         self._meet_from = 0.0
 
@@ -67,6 +70,8 @@ class LedPlanner:
             planned = self._plan(seen, term)
         if self._who.leads(self._clock.monotonic()):
             self._who.planned_at = self._clock.monotonic()
+        if planned is not None and planned.to_load:
+            return 0.0  # with these jobs loaded the plan is made anew, before a backlog of other firings has all places
         due = seen.firings_due + (planned.due if planned is not None else 0)
         left = frozenset() if term is not None else self._who.left_by_leader
         taken = self._take(due, free, left) if free and (due or left) else None
@@ -100,31 +105,40 @@ class LedPlanner:
 
     def _plan(self, seen: Look, term: Term) -> Taken | None:
         # What this node cannot load it decides all the same: whoever can load it takes it.
-        wanted = self._looking.wanted(WINDOW)._replace(unloadable=(), after=self._resume)
-        self._turn = not self._turn
+        wanted = self._looking.wanted(WINDOW)
+        parked = {*wanted.parked, *self._nobody_can()}
         planned = self._taking.run(
             Order(
-                clocks=wanted,
+                clocks=wanted._replace(parked=parked, unloadable=(), after=self._resume),
                 firings=_NONE,
                 capacity=0,
                 take_no=0,
-                no_firings=True,
-                on_time=wanted._replace(since=self._looking.since(), after=None),
                 term=term,
                 due=seen.triggers_due,
+                since=self._looking.since(),
                 turn=self._turn,
                 full=self._full,
             )
         )
+        now = self._clock.monotonic()
         if planned is None:
             self._resume, self._full = None, False
             return None
         self._resume, self._full = planned.resume, planned.full
+        self._nobody |= dict.fromkeys(planned.nobody, now + _NOBODY)
         if planned.full:
-            self._plan_from = self._clock.monotonic() + min(_SOON * 2 ** min(self._in_vain, 10), _BUSY_POLL)
-        if planned.due and self._who.live_nodes > 1:
-            self._more_due()
+            self._plan_from = now + min(_SOON * 2 ** min(self._in_vain, 10), _BUSY_POLL)
+        if planned.due:
+            self._turn = not self._turn
+            if self._who.live_nodes > 1:
+                self._more_due()
         return planned
+
+    def _nobody_can(self) -> Collection[int]:
+        """Triggers that a moment ago no live node could run: they stay undecided, and in nobody's way."""
+        now = self._clock.monotonic()
+        self._nobody = {key: again for key, again in self._nobody.items() if again > now}
+        return self._nobody.keys()
 
     # -- taking ------------------------------------------------------------------------------------------------------
 
@@ -137,8 +151,8 @@ class LedPlanner:
         if left:
             clocks = wanted._replace(only=sorted(left))
         elif due > limit:
-            self._turn = not self._turn
-            on_time = reserve(wanted, self._looking.since(), self._turn)
+            self._taking_turn = not self._taking_turn
+            on_time = reserve(wanted, self._looking.since(), self._taking_turn)
         return self._taking.run(
             Order(
                 clocks=clocks,

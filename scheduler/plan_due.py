@@ -42,15 +42,20 @@ class ForAll:
             return False
         known = self._strangers.is_known(job, self._desk.tx.now())
         if not known or not self._room.has_any(run_on(case.trigger, job), job.id):
-            taken.elsewhere.add(case.clock.id)
+            taken.nobody.add(case.clock.id)
             return False
         return True
 
     def free(self, case: Case) -> int:
-        return self._room.free_for(run_on(case.trigger, case.job), case.job.id)
+        wanted = run_on(case.trigger, case.job)
+        return self._room.free_for(wanted, case.job.id, on_time=self._is_on_time(case))
 
     def take(self, case: Case) -> bool:
-        return self._room.take(run_on(case.trigger, case.job), case.job.id)
+        wanted = run_on(case.trigger, case.job)
+        return self._room.take(wanted, case.job.id, on_time=self._is_on_time(case))
+
+    def _is_on_time(self, case: Case) -> bool:
+        return case.clock.next_run_at > self._desk.order.since
 
     def seated(self, case: Case, place: int, firing: NewFiring) -> None:
         """Whoever takes it will see to the rest."""
@@ -79,8 +84,7 @@ class Plan:
             raise StaleTerm(f"epoch {term.epoch} is over")
         taken.now = tx.now()
         room = self._room()
-        taken.members = room.members
-        clocks = self._lock_clocks(room.free())
+        clocks = self._lock_clocks(room.free() + room.kept)
         self.clock_ids = [clock.id for clock in clocks]
         if not clocks:
             return taken
@@ -91,7 +95,7 @@ class Plan:
         for clock in in_order(clocks, desk.order.on_time):
             assert isinstance(clock, DueClock)
             deciding.decide(clock, compiled[clock.id])
-        if not taken.full and not room.free():
+        if not taken.full and not room.free() + room.kept:
             taken.resume = None  # with the next free place it goes on at the head
         deciding.advance()
         deciding.insert()
@@ -103,22 +107,32 @@ class Plan:
 
         What no live node can run takes nobody's place; of what waits for one permit, one counts.
         """
-        tx, desk = self._desk.tx, self._desk
+        tx, order = self._desk.tx, self._desk.order
         room = Room(live_nodes_places(tx))
-        waiting = waiting_firings(tx, room.free()) if room.free() else []
+        free = room.free()
+        waiting = waiting_firings(tx, free) if free else []
         if not waiting:
             return room
+        self._seat(waiting, room)
+        # A backlog of requests and retries leaves half of the places to slots that are on time, as it does when it is taken.
+        half = -(-free // 2) if free > 1 else int(order.turn)
+        if room.free() < half:
+            room.keep(half - room.free() - len(waiting_firings(tx, half, order.since)))
+        return room
+
+    def _seat(self, waiting: list[Waiting], room: Room) -> None:
+        desk = self._desk
         desk.read_jobs({each.job_id for each in waiting})
-        triggers = desk.definitions.compiled(tx, _of_triggers(waiting))
+        triggers = desk.definitions.compiled(desk.tx, _of_triggers(waiting))
         seen: set[str] = set()
         for each in waiting:
-            job = desk.jobs.get(each.job_id)
-            if job is None or each.permit_key in seen:
+            job, key = desk.jobs.get(each.job_id), each.permit_key
+            if job is None or key in seen:
                 continue
-            seen |= {each.permit_key} - {None}  # type: ignore[arg-type]
+            if key is not None:
+                seen.add(key)
             trigger = triggers.get(each.id) if each.id is not None else None
             room.take(run_on(trigger if isinstance(trigger, CompiledTrigger) else None, job), job.id)
-        return room
 
     def _lock_clocks(self, free: int) -> list[DueClock]:
         """A window of what is due: larger than the room, for of some of it no node has a place now."""
@@ -132,9 +146,9 @@ class Plan:
             clocks, taken.resume = lock_startless(tx, order.clocks)
             return clocks
         on_time = None
-        if order.on_time is not None and order.on_time.since is not None and order.due > free:
-            places = order.clocks._replace(limit=min(free, order.clocks.limit))
-            on_time = reserve(places, order.on_time.since, order.turn)
+        if order.due > free:
+            places = order.clocks._replace(limit=min(free, order.clocks.limit), after=None)
+            on_time = reserve(places, order.since, order.turn)
         desk.order = replace(order, on_time=on_time)
         clocks = lock_clocks(tx, on_time, order.clocks)
         if len(clocks) >= order.clocks.limit:

@@ -19,31 +19,42 @@ class _Node:
 
 
 class Room:
-    """Of one planning transaction. A place that is given away is gone, on a node that could use it."""
+    """Of one planning transaction. A place that is given away is gone, on a node that could use it.
+
+    `kept` places are for what is on time alone, although a backlog of firings that wait already could use them.
+    """
 
     def __init__(self, rows: Collection[LiveNode]) -> None:
         self._nodes = [_Node(row) for row in rows]
-        self.members = frozenset(row.incarnation for row in rows)
+        self.kept = 0
 
     def free(self) -> int:
         """How many places are free in all."""
         return sum(node.free for node in self._nodes)
 
+    def keep(self, places: int) -> None:
+        """Keep so many for what is on time."""
+        self.kept = max(0, places)
+
     def has_any(self, tags: Collection[str], job_id: int) -> bool:
         """Whether some node could run this, now or when it has a place."""
         return any(node.can(tags, job_id) for node in self._nodes)
 
-    def free_for(self, tags: Collection[str], job_id: int) -> int:
+    def free_for(self, tags: Collection[str], job_id: int, *, on_time: bool = False) -> int:
         """How many free places could run this."""
-        return sum(node.free for node in self._nodes if node.can(tags, job_id))
+        free = sum(node.free for node in self._nodes if node.can(tags, job_id))
+        return free + self.kept if on_time else free
 
-    def take(self, tags: Collection[str], job_id: int) -> bool:
+    def take(self, tags: Collection[str], job_id: int, *, on_time: bool = False) -> bool:
         """Give a place away: on a node with as few tags as will do, for those with many may be wanted by others."""
         able = [node for node in self._nodes if node.free and node.can(tags, job_id)]
-        if not able:
-            return False
-        min(able, key=lambda node: (len(node.tags), -node.free)).free -= 1
-        return True
+        if able:
+            min(able, key=lambda node: (len(node.tags), -node.free)).free -= 1
+            return True
+        if on_time and self.kept:
+            self.kept -= 1
+            return True
+        return False
 
 
 def _read(text: str | None, kind: type[list[object]] | type[dict[str, object]]) -> Collection[object]:

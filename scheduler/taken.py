@@ -45,6 +45,8 @@ class Order:
     """The leader's: decide for all nodes, and start nothing."""
     due: int = 0
     """How many triggers are due, as far as they were counted; for a leader, who learns in its transaction how many may start."""
+    since: int = 0
+    """What became due later is on time."""
     turn: bool = False
     """Whether a single place serves what is on time."""
     full: bool = False
@@ -98,15 +100,15 @@ class Taken:
     """Firings that were made due, to be taken by any node."""
     full: bool = False
     """A leader found no node with a free place: only what starts nothing was decided."""
-    members: frozenset[int] = frozenset()
-    """The nodes a leader counted on."""
+    nobody: set[int] = field(default_factory=set)
+    """Triggers that no live node can run now, or whose job a leader does not know yet."""
 
     @property
     def moved(self) -> bool:
         """Whether another take at once may find other rows than this one."""
         ran = self.requests or self.decided or self.late
         left = self.undecidable or self.poisoned or self.unreadable or self.failed or self.to_load
-        return bool(ran or left or self.elsewhere or self.firings_elsewhere)
+        return bool(ran or left or self.elsewhere or self.firings_elsewhere or self.nobody)
 
 
 class Starting(NamedTuple):

@@ -38,19 +38,23 @@ def live_nodes_places(tx: Tx) -> list[LiveNode]:
     return list(map(LiveNode._make, rows))
 
 
-def waiting_firings(tx: Tx, most: int) -> list[Waiting]:
-    """Due firings that could start now, oldest first, among the first thousand; what waits for its permit is left out."""
+def waiting_firings(tx: Tx, most: int, since: int = 0) -> list[Waiting]:
+    """Due firings that could start now and became due after `since`, oldest first, among the first thousand of them.
+
+    What waits for its permit is left out.
+    """
     rows = tx.rows(
         "SELECT f.any_trigger, c.definition_hash, f.job_id, f.permit_key FROM"
         " (SELECT id, cluster, job_id, trigger_id, attempt, run_at, precedence, permit_key,"
         " COALESCE(trigger_id, requested_trigger_id) AS any_trigger FROM qsched_firings"
-        " WHERE cluster = ? AND state = 'due' AND run_at <= ?"
+        " WHERE cluster = ? AND state = 'due' AND run_at > ? AND run_at <= ?"
         f" ORDER BY run_at, precedence, id LIMIT {LOOK_LIMIT}) f"
         " LEFT JOIN qsched_trigger_clocks c ON c.id = f.any_trigger"
         " WHERE (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
         " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
         f" AND {MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?",
         tx.cluster,
+        since,
         tx.now(),
         tx.now(),
         most,
