@@ -5,6 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.context import RunRequest
@@ -31,6 +32,7 @@ from ..scheduler.upkeep import Upkeep
 from ..scheduler.witness import Witness
 from ..scheduler.worker_pool import WorkerPool
 from .check_in import CheckInService, Telling
+from .coordinating import Coordinating
 from .health import Health
 from .loop import Loop, Rhythm
 from .self_fence import SelfFence
@@ -39,8 +41,20 @@ from .versions import tzdata_version, version
 
 _ANNOUNCE_EVERY = 0.05
 _UPKEEP = "qsched: the pause ended"
+_STOP_WITHIN = 3.0
 
 log = logging.getLogger("qsched.node")
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is around one start of a node."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+    """The application's, for its async jobs."""
+    revision: int | None = None
+    """Of the declarations that the node carries."""
+    asked_to_drain: Callable[[str | None], None] = lambda _: None
 
 
 class Services:
@@ -51,14 +65,11 @@ class Services:
         store: Store,
         settings: NodeSettings,
         registry: JobRegistry,
-        *,
-        loop: asyncio.AbstractEventLoop | None = None,
-        revision: int | None = None,
-        asked_to_drain: Callable[[str | None], None] = lambda _: None,
+        around: Around,
     ) -> None:
         clock: Clock = SystemClock()
         self.settings = settings
-        self._asked_to_drain = asked_to_drain
+        self._asked_to_drain = around.asked_to_drain
         self.parts = Parts(
             store,
             clock,
@@ -69,8 +80,8 @@ class Services:
         self._loops: dict[str, Loop] = {}
         self.health = Health(clock, self._loops)
         self.settler = Settler(self.parts, self._freed)
-        self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=loop)
-        facts = self._facts(revision)
+        self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=around.loop)
+        facts = self._facts(around.revision)
         lock = SessionLock(self.parts.who, facts.pid_started_at)
         self.check_in = CheckInService(self.parts, facts, settings.check_in, self._telling(), lock)
         self.self_fence = SelfFence(self.parts, self._cancel_exclusive)
@@ -80,6 +91,7 @@ class Services:
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, self._end_pauses, tzdata_version(), self._loaded)
         self.listener = Listener(store, self._wake)
+        self.coordinating = Coordinating(self.parts, settings, self._wake)
         self._announced = 0.0
         seconds = settings.check_in / 1_000_000
         beat = Rhythm(seconds, (seconds / 4, seconds / 4), lambda: self.check_in.trouble)
@@ -88,9 +100,10 @@ class Services:
             "settler": Loop("settler", self._settle, clock, Rhythm(trouble=lambda: self.settler.trouble)),
             "planner": Loop("planner", self.planner.step, clock, Rhythm(trouble=self._untrusted)),
             "upkeep": Loop("upkeep", self.upkeep.step, clock),
-            "rescuer": Loop("rescuer", self.rescuer.step, clock, Rhythm(seconds)),
+            "rescuer": Loop("rescuer", self.rescuer.step, clock, Rhythm(seconds, trouble=self._untrusted)),
             "self_fence": Loop("self-fence", self.self_fence.step, clock),
         }
+        self._loops |= self.coordinating.loops
         if self.listener.works:
             self._loops["listener"] = Loop("listener", self.listener.step, clock)
         self._loops["health"] = Loop("health", self.health.step, clock)
@@ -101,6 +114,7 @@ class Services:
         self.parts.who.cluster_uuid, defaults = store.read("cluster", read_cluster)
         self.parts.definitions.set_defaults(defaults)
         self.check_in.register()
+        self.coordinating.begin()
         for loop in self._loops.values():
             loop.start()
 
@@ -108,6 +122,7 @@ class Services:
         """Take nothing more; what was taken and not begun is released. The planner may still be in its last take."""
         self.parts.who.draining = True
         self._loops["planner"].end()
+        self.coordinating.drain()
 
     def takes(self) -> bool:
         """Whether the planner may still be in a take."""
@@ -120,11 +135,13 @@ class Services:
             if loop is not self._loops["check_in"]:
                 loop.end()
         self.settler.wake()
-        for name in ("upkeep", "listener", "rescuer", "settler", "check_in"):
+        until = self.parts.clock.monotonic() + _STOP_WITHIN  # for all of them: a database may hold up each
+        for name in ("upkeep", "listener", "rescuer", "elector", "settler", "check_in"):
             if name in self._loops:
-                self._loops[name].stop(3.0)
+                self._loops[name].stop(max(0.0, until - self.parts.clock.monotonic()))
         self.pool.close()
         self.listener.close()
+        self.coordinating.end()
 
     # -- what the services tell each other -----------------------------------------------------------------------------
 
@@ -172,6 +189,7 @@ class Services:
         if now - self._announced >= _ANNOUNCE_EVERY:
             self._announced = now
             announce(self.parts.store)
+            self.coordinating.announce()
 
     def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
         if groups:
@@ -220,5 +238,7 @@ class Services:
             tags=json.dumps(list(settings.tags)) if settings.tags else None,
             lease=settings.lease,
             revision=revision,
+            coordination=settings.mode,
+            elector=settings.elector,
             check_in=settings.check_in,
         )

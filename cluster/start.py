@@ -15,7 +15,7 @@ from ..scheduler.registry import JobRegistry
 from ..scheduler.store.database import Store
 from ..scheduler.store.schema import open_store
 from ..triggers.declaration import Declarations, load
-from .services import Services
+from .services import Around, Services
 from .settings import NodeSettings
 
 _BACKOFF = (0.2, 5.0)
@@ -57,14 +57,8 @@ class Start:
             revision = self._apply(self.store, self._declared)
         if leaving.is_set():
             return None
-        services = Services(
-            self.store,
-            settings,
-            self._registry,
-            loop=self._loop,
-            revision=revision,
-            asked_to_drain=self._asked_to_drain,
-        )
+        around = Around(self._loop, revision, self._asked_to_drain)
+        services = Services(self.store, settings, self._registry, around)
         services.start()
         return services
 
