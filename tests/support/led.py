@@ -112,6 +112,13 @@ class Led:
         for node in self.nodes:
             node.work()
 
+    def skip(self, seconds: float) -> None:
+        """Let so much time pass in which nobody plans or takes; then all check in, and whoever led leads again."""
+        self.pass_time(seconds)
+        self.world.hear()
+        for node in self.nodes:
+            node.look()
+
     # -- what is there -------------------------------------------------------------------------------------------------
 
     @property
