@@ -134,6 +134,11 @@ class Store:
                 raise StoreUnavailable(
                     f"{name}: no connection became free", hint="lower --capacity"
                 ) from error
+            except exc.PendingRollbackError as error:
+                # The connection was lost in the middle, and something (a library's clean-up) went on with it.
+                first = error.__context__
+                reason = words_of(first) if isinstance(first, exc.DBAPIError) else "the connection was lost"
+                raise StoreUnavailable(f"{name}: {reason}") from error
             except exc.InvalidRequestError as error:
                 if stage[0] == "connect" and "MariaDB" in str(error):
                     raise StoreError("the server is MySQL", hint="use MariaDB 10.6 or later") from error

@@ -189,7 +189,8 @@ def _locked(conn: Connection, store: Store) -> None:
         try:
             _migrate(conn, store)
         finally:
-            conn.exec_driver_sql(f"DO RELEASE_LOCK({lock})")
+            if not conn.invalidated:  # a lost connection has let go of it
+                conn.exec_driver_sql(f"DO RELEASE_LOCK({lock})")
     else:
         _migrate(conn, store)  # BEGIN IMMEDIATE is the lock
 

@@ -163,7 +163,10 @@ _HINTS = (
         r"readonly database|read-only|unable to open database file",
         "check that this user may read and write the file and its folder",
     ),
-    (r"too many|connection slots", "raise the server's limit of connections, or let fewer processes use it"),
+    (
+        r"too many|connection slots|exceeded the '\w*connections",
+        "raise the server's limit of connections, or let fewer processes use it",
+    ),
 )
 
 

@@ -12,6 +12,7 @@ from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.dialects import MARIADB, POSTGRESQL
 from qsched.scheduler.store.schema import open_store
 from qsched.scheduler.store.tx import Tx
+from sqlalchemy import Connection
 
 from support.waiting import wait_until
 
@@ -135,6 +136,25 @@ def test_a_check_in_that_lost_its_connection_drops_the_working_ones_and_not_the_
     _end(other, *_side_by_side(store, 2))
     store.transaction("s", _session)
     assert store.transaction("s", _session, urgent=True) == fresh  # it holds the node's session lock
+
+
+def test_what_a_library_does_after_its_connection_was_lost_is_no_error_of_its_own(
+    pair: tuple[Store, Store],
+) -> None:
+    """A server that is stopped while the schema is made: the node that makes it waits, as for any lost connection."""
+    store, other = pair
+
+    def work(conn: Connection) -> None:
+        _end(other, _session(Tx(conn, store.dialect, 0, None)))
+        try:
+            conn.exec_driver_sql("SELECT 1")
+        finally:
+            conn.exec_driver_sql("SELECT 'cleaned up'")
+
+    with pytest.raises(StoreUnavailable) as caught:
+        store.change_schema("make the schema", work)
+    assert not caught.value.in_doubt
+    assert "rollback() fully" not in str(caught.value)
 
 
 def test_a_call_that_waits_in_vain_is_cut_when_check_ins_land_again(pair: tuple[Store, Store]) -> None:
