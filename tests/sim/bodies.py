@@ -74,6 +74,9 @@ class Places:
     def kill_commands(self) -> int:
         return 0
 
+    def kill_processes(self) -> int:
+        return 0
+
     # -- one body ------------------------------------------------------------------------------------------------------
 
     def _begin(self, entry: Entry) -> None:

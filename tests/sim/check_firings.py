@@ -22,6 +22,8 @@ class FiringsCheck(Check):
         self._slots: dict[tuple[int, int], int] = {}
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
+        if commit.name == "sweep":
+            self.complain("swept", f"the sweep had to put right: {commit.changes}")
         touched = set()
         for move in moves:
             if move.table == "permits":
@@ -117,7 +119,9 @@ class FiringsCheck(Check):
             self.complain(
                 "I3", f"taken under incarnation {new.incarnation} by {commit.incarnation}", firing=new.id
             )
-        if new.scheduled_at > commit.now:
+        if (
+            new.scheduled_at > commit.now and new.fence == 1
+        ):  # later ones may be found after a clock was set back
             self.complain("I13", "started before its slot", firing=new.id)
         node = self.mirror.nodes.get(new.incarnation or 0)
         if node is None or node.state not in ("up", "draining") or node.lease_until <= commit.now:
@@ -148,6 +152,7 @@ class FiringsCheck(Check):
             if commit.name not in RELEASING:
                 self.complain("I4", f"{commit.name!r} made it due again without a record", firing=new.id)
             self.released.add((old.id, old.fence))
+            self.story.history.seen[f"given back by {commit.name}"] += 1
             if new.run_at != old.run_at:
                 self.complain("I4", f"{commit.name!r} released it with another run time", firing=new.id)
 

@@ -6,18 +6,22 @@ from .mirror import Check, Moved, Story
 from .rows import ClusterRow, NodeRow
 from .wellness import Wellness
 
-POLL = 1_000_000
+SLACK = 600_000
+"""Two looks are timed where they are sent, and seen here where they arrive."""
 
 
 class NodesCheck(Check):
     """Nodes and leadership, commit by commit."""
 
-    def __init__(self, story: Story, wellness: Wellness) -> None:
+    def __init__(self, story: Story, wellness: Wellness, sensed: dict[tuple[str, int], list[int]]) -> None:
         super().__init__(story)
+        self._sensed = sensed
         self._wellness = wellness
         self._renewed: dict[int, int] = {}
         """{incarnation: true time of its last committed check-in}"""
         self.dead_at: dict[int, int] = {}
+        self.lease_until: dict[int, int] = {}
+        """{dead incarnation: until when its lease lasts, by the database's clock}"""
         self._newest = 0
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
@@ -53,19 +57,33 @@ class NodesCheck(Check):
     def _dead(self, commit: Commit, old: NodeRow, new: NodeRow) -> None:
         """Silent for a whole lease, or really gone (I14)."""
         self.dead_at[new.incarnation] = commit.at
+        self.lease_until[new.incarnation] = new.lease_until if new.checked_in_at <= commit.now else 0
         self._wellness.fenced(new.incarnation, commit.at)
         self.story.history.seen[f"dead {new.dead_verdict}"] += 1
         silent = commit.at - self._renewed[new.incarnation]
         lease = old.lease_until - old.checked_in_at
         if new.dead_verdict == "gone":
-            if self._wellness.lives(new.incarnation, commit.at):
-                self.complain("I14", f"incarnation {new.incarnation} was called gone, and its process lives")
+            self._gone(commit, old, silent)
         elif silent < lease:
             self.complain(
                 "I14",
                 f"incarnation {new.incarnation} was declared dead {silent / 1e6:.2f} s after its last check-in"
                 f" at {clock(self._renewed[new.incarnation])}; its lease is {lease / 1e6:.0f} s",
             )
+
+    def _gone(self, commit: Commit, node: NodeRow, silent: int) -> None:
+        """Sensed to be gone by who says so, over a check-in at least, and silent for two."""
+        times = self._sensed.get((commit.actor, node.incarnation), [])
+        check_in = node.check_in or 0
+        # A look is timed where it was sent: while the database does not answer, two of them may see it at one moment.
+        hung = self._wellness.was_ill(commit.incarnation, commit.at - check_in)
+        close = times[-1] - times[0] < check_in - SLACK and not hung if times else True
+        if close or silent < 2 * check_in - SLACK:
+            seconds = [f"{(commit.at - each) / 1e6:.2f}" for each in times]
+            text = (
+                f"incarnation {node.incarnation} was called gone {silent / 1e6:.2f} s after its last check-in"
+            )
+            self.complain("I14", f"{text}; sensed so {seconds} s before")
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from .world import World
 
 
+Waited = tuple[str, int | None, str | None, int]
+"""(what, its trigger, its permit, the firing)"""
+
+
 class Since:
     """Spans in which something was so, put together from when it began and ended to be so."""
 
@@ -46,14 +50,18 @@ class ProgressCheck(Check):
         self._busy: dict[str, Since] = defaultdict(Since)
         self._running: dict[int, set[int]] = defaultdict(set)
         self._places: dict[int, int] = {}
-        self._late: list[tuple[int, int, str, int | None, str | None, int]] = []
-        """(from, to, what, trigger, permit, firing) of each start that came later than the bound"""
-        self._jumped = False
+        self._due_since: dict[int, int] = {}
+        self._clock_since: dict[int, int] = {}
+        """{firing, or trigger: since when (true time) its row says when it is due}"""
+        self._late: list[tuple[int, Span, Waited]] = []
+        """(due by the database's clock, true time it waited, what) of each that waited for longer than the bound"""
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
         for move in moves:
             if move.table == "firings" and move.new is not None:
                 self._firing(commit, move.old, move.new)
+            elif move.table == "trigger_clocks" and self._moves(move, "next_run_at"):
+                self._clock_since[move.new.id] = commit.at
             elif move.table == "nodes" and move.new is not None:
                 self._places[move.new.incarnation] = move.new.capacity
             elif move.table == "permits" and move.new is not None:
@@ -62,16 +70,28 @@ class ProgressCheck(Check):
                 for trigger_id in sorted(self.mirror.triggers):
                     self._held[trigger_id].be(self.mirror.held(trigger_id), commit.at)
 
+    @staticmethod
+    def _moves(move: Moved, name: str) -> bool:
+        return move.old is None or getattr(move.old, name) != getattr(move.new, name)
+
     def _firing(self, commit: Commit, old: FiringRow | None, new: FiringRow) -> None:
-        if old is not None and old.state == "running" and old.incarnation is not None:
+        ends = old is not None and old.state == "running" and new.state != "running"
+        if ends and old is not None and old.incarnation is not None:
             self._count(old.incarnation, old.id, commit.at, runs=False)
-        if new.state == "running" and new.incarnation is not None:
+        starts = new.state == "running" and (old is None or old.state == "due")
+        if starts and new.incarnation is not None:
             self._count(new.incarnation, new.id, commit.at, runs=True)
-            due = old.run_at if old is not None else new.first_scheduled_at
-            late = commit.now - due
-            if late > self._bound:
-                trigger = new.trigger_id
-                self._late.append((commit.at - late, commit.at, "started", trigger, new.permit_key, new.id))
+            what = ("started", new.trigger_id, new.permit_key, new.id)
+            if old is not None:
+                self._look(old.run_at, self._due_since[old.id], commit.at, what)
+            else:
+                since = self._clock_before.get(new.trigger_id or 0, commit.at)
+                self._look(new.first_scheduled_at, since, commit.at, what)
+        if new.state == "due" and (old is None or (old.state, old.run_at) != (new.state, new.run_at)):
+            self._due_since[new.id] = commit.at
+
+    def before(self, commit: Commit) -> None:
+        self._clock_before = dict(self._clock_since)
 
     def _count(self, incarnation: int, firing: int, at: int, *, runs: bool) -> None:
         running = self._running[incarnation]
@@ -84,28 +104,30 @@ class ProgressCheck(Check):
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        end, now = self._wellness.end, self._world.database.clock()
+        end = self._wellness.end
         self._free = [span for node in range(self._world.plan.nodes) for span in self._free_on(node)]
         for firing in self.mirror.firings.values():
-            if firing.state == "due" and now - firing.run_at > self._bound:
-                late = (
-                    end - (now - firing.run_at),
-                    end,
-                    "is still due",
-                    firing.trigger_id,
-                    firing.permit_key,
-                    firing.id,
-                )
-                self._late.append(late)
+            if firing.state == "due":
+                what = ("is still due", firing.trigger_id, firing.permit_key, firing.id)
+                self._look(firing.run_at, self._due_since[firing.id], end, what)
             elif firing.state == "running":
                 self._is_known(firing)
         for row in self.mirror.clocks.values():
-            if row.next_run_at is not None and now - row.next_run_at > self._bound:
-                self._late.append(
-                    (end - (now - row.next_run_at), end, self._name(row), row.id, self._permit(row), 0)
+            if row.next_run_at is not None:
+                self._look(
+                    row.next_run_at,
+                    self._clock_since.get(row.id, START),
+                    end,
+                    (self._name(row), row.id, self._permit(row), 0),
                 )
-        for each in self._late:
-            self._judge(*each)
+        for due, span, waited in self._late:
+            self._judge(span, self._world.database.before(due), waited)
+
+    def _look(self, due: int, since: int, until: int, what: "Waited") -> None:
+        """Note what waited from `due` (the database's clock), at the earliest `since`, until then, if it was for long."""
+        first = max(self._world.database.came(due), since)
+        if until - first > self._bound:
+            self._late.append((due, (first, until), what))
 
     def _name(self, row: ClockRow) -> str:
         return f"trigger {self.mirror.triggers[row.id].name} is still due"
@@ -124,20 +146,19 @@ class ProgressCheck(Check):
         end = self._wellness.end
         return overlap(self._wellness.well(node, end), rest(full, START, end))
 
-    def _judge(
-        self, first: int, last: int, what: str, trigger: int | None, permit: str | None, firing: int
-    ) -> None:
+    def _judge(self, span: Span, blocked: list[Span], waited: Waited) -> None:
         """The longest time in which nothing stood between it and its start."""
-        blocked: list[Span] = []
+        first, last = span
+        what, trigger, permit, firing = waited
         if trigger is not None and trigger in self._held:
             blocked += self._held[trigger].until(last)
         if permit is not None:
             blocked += self._busy[permit].until(last)
-        waited = longest(overlap(self._free, rest(blocked, first, last)))
-        if waited > self._bound:
+        free = longest(overlap(self._free, rest(blocked, first, last)))
+        if free > self._bound:
             self.complain(
                 "I20",
-                f"{what} {(last - first) / 1e6:.1f} s late at {clock(last)}, {waited / 1e6:.1f} s of it on end with a free"
+                f"{what} {(last - first) / 1e6:.1f} s late at {clock(last)}, {free / 1e6:.1f} s of it on end with a free"
                 f" place on a well node and nothing in its way; at most {self._bound / 1e6:.1f} s",
                 firing=firing or None,
             )

@@ -49,6 +49,8 @@ class Database:
         self.history = history
         self.jumped = 0
         """How far its clock is from the truth, µs."""
+        self._steps: list[tuple[int, int]] = [(0, 0)]
+        """(true time, how far it was off from then on)"""
         self._pending: list[Change] = []
         self._shared = shared()
         self._raw = self._shared.raw
@@ -58,6 +60,27 @@ class Database:
 
     def clock(self) -> int:
         return self.timeline.now + self.jumped
+
+    def jump(self, size: int) -> None:
+        """Set its clock forth or back."""
+        self.jumped += size
+        self._steps.append((self.timeline.now, self.jumped))
+
+    def came(self, instant: int) -> int:
+        """The true time at which its clock first showed `instant` or later."""
+        for place, (since, off) in enumerate(self._steps):
+            until = self._steps[place + 1][0] if place + 1 < len(self._steps) else 1 << 62
+            if (at := max(instant - off, since)) < until:
+                return at
+        raise AssertionError("the last step lasts for ever")
+
+    def before(self, instant: int) -> list[tuple[int, int]]:
+        """The spans of true time in which its clock showed less than `instant`."""
+        ends = [*(at for at, _ in self._steps[1:]), 1 << 62]
+        spans = [
+            (since, min(instant - off, until)) for (since, off), until in zip(self._steps, ends, strict=True)
+        ]
+        return [span for span in spans if span[0] < span[1]]
 
     def adopt(self, store: Store) -> None:
         """Let `store` be one of this database's."""

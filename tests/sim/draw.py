@@ -27,6 +27,9 @@ def draw(seed: int, *, minutes: float = 10, nodes: tuple[int, int] = (3, 5)) -> 
     triggers = _triggers(random, jobs, length)
     quiet = min(3 * timing.lease + 45 * SECOND, length // 4)
     verbs, edits = draw_verbs(random, triggers, length - quiet)
+    coordination, elector = random.choice(
+        (*[("row_locks", None)] * 5, *[("leader", "sql")] * 2, *[("leader", "redis")] * 3)
+    )
     return Plan(
         seed=seed,
         length=length,
@@ -37,22 +40,28 @@ def draw(seed: int, *, minutes: float = 10, nodes: tuple[int, int] = (3, 5)) -> 
         jobs=jobs,
         bodies=bodies,
         triggers=triggers,
-        strikes=draw_strikes(random, count, length - quiet, timing),
+        strikes=draw_strikes(random, count, length - quiet, timing, elector),
         verbs=verbs,
         edits=edits,
+        coordination=coordination,
+        elector=elector,
+        on_redis_loss=random.choice(("row_locks", "row_locks", "row_locks", "stop")),
+        sense=random.choice((None, "locks", "marks")),
+        sweeps=random.random() < 0.2,
     )
 
 
 def _timing(random: Random) -> Timing:
-    check_in = random.choice((1, 2, 2, 3, 3, 5))
-    lease = check_in * random.choice((3, 4, 5, 5, 8))
+    check_in = random.choice((1, 2, 3, 3, 4, 5))
+    lease = check_in * random.choice((3, 4, 5, 5, 6))
     return Timing(
         check_in=check_in * SECOND,
         lease=lease * SECOND,
         drain=random.choice((0, 3, 10, 25)) * SECOND,
         latency=random.choice((1, 5, 20, 50, 200)) * 1000,
-        idle=random.choice((1, 3, 5, 5, 10)) * SECOND,
-        upkeep=random.choice((1, 5, 10, 10)) * SECOND,
+        idle=random.choice((1, 3, 5, 5, 5, 10, 10, 10)) * SECOND,
+        upkeep=random.choice((2, 5, 10, 20)) * SECOND,
+        leader_ttl=max(5, 3 * check_in) * SECOND,
     )
 
 

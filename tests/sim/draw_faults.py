@@ -9,7 +9,10 @@ from .plan import Strike, Timing, Verb
 from .seam import AT_TRANSACTIONS
 from .timeline import SECOND
 
-NAMES = ("take", "take", "take", "settle", "settle", "check-in", "release", "mark dead", "rescue", "")
+NAMES = (
+    *("take", "take", "take", "settle", "settle", "check-in", "register", "release", "reconcile"),
+    *("mark dead", "rescue", "suspect", "sweep", "judge again", "resolve take", "abandon", "node state", ""),
+)
 """Transactions that faults wait for; empty: whichever comes first."""
 
 AT_NODES = (
@@ -25,15 +28,22 @@ AT_NODES = (
     "skew",
 )
 AT_DATABASE = ("outage refused", "outage silent", "jump")
+AT_REDIS = ("flush", "flush", "redis outage refused", "redis outage silent", "redis partition silent")
+LEADING = ("plan", "plan", "take over", "renew term", "fall back", "resign")
+"""Transactions of leader mode."""
 
 
-def draw_strikes(random: Random, nodes: int, length: int, timing: Timing) -> tuple[Strike, ...]:
+def draw_strikes(
+    random: Random, nodes: int, length: int, timing: Timing, elector: str | None
+) -> tuple[Strike, ...]:
     """The faults of one run, in order."""
     made: list[Strike] = []
     if random.random() < 0.95:
         kinds = random.sample(AT_TRANSACTIONS, random.randint(2, 8))
+        names = NAMES if elector is None else NAMES + LEADING
         for _ in range(random.randint(10, 40)):
-            made.append(_at_transaction(random, random.choice(kinds), nodes, length, timing))
+            strike = _at_transaction(random, random.choice(kinds), nodes, length, timing)
+            made.append(_named(random, strike, random.choice(names), nodes))
     if random.random() < 0.95:
         kinds = random.sample(AT_NODES, random.randint(1, 6))
         for _ in range(random.randint(4, 18)):
@@ -42,6 +52,9 @@ def draw_strikes(random: Random, nodes: int, length: int, timing: Timing) -> tup
         kinds = random.sample(AT_DATABASE, random.randint(1, 3))
         for _ in range(random.randint(1, 4)):
             made.append(_at_database(random, random.choice(kinds), length, timing))
+    if elector == "redis" and random.random() < 0.8:
+        for _ in range(random.randint(1, 8)):
+            made.append(_at_redis(random, random.choice(AT_REDIS), nodes, length, timing))
     return tuple(sorted(made))
 
 
@@ -66,9 +79,13 @@ def _at_transaction(random: Random, kind: str, nodes: int, length: int, timing: 
         span = random.randint(0, 20) * SECOND
     elif kind.startswith("doubt"):
         span = min(span, 5 * SECOND)
-    name = random.choice(NAMES)
+    return Strike(_moment(random, length), kind, -1, span)
+
+
+def _named(random: Random, strike: Strike, name: str, nodes: int) -> Strike:
+    """At this transaction: of one node where every node has it often, else of whoever has it next."""
     node = random.randrange(nodes) if name in ("take", "settle", "check-in", "") else -1
-    return Strike(_moment(random, length), kind, node, span, name)
+    return strike._replace(node=node, name=name)
 
 
 def _at_node(random: Random, kind: str, nodes: int, length: int, timing: Timing) -> Strike:
@@ -92,6 +109,14 @@ def _at_database(random: Random, kind: str, length: int, timing: Timing) -> Stri
     if kind == "jump":
         return Strike(at, kind, size=random.choice((-120, -10, -3, 3, 10, 120)) * SECOND)
     return Strike(at, kind, span=random.choice((_short, _long))(random, timing))
+
+
+def _at_redis(random: Random, kind: str, nodes: int, length: int, timing: Timing) -> Strike:
+    at = _moment(random, length)
+    if kind == "flush":
+        return Strike(at, kind)
+    span = int(timing.leader_ttl * random.choice((0.3, 0.9, 1.5, 4, 8)))
+    return Strike(at, kind, random.randrange(nodes) if "partition" in kind else -1, span)
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------

@@ -17,12 +17,15 @@ def judge(world: World) -> list[Complaint]:
     plan, history = world.plan, world.history
     story = Story(history)
     lives = [(each.born, each.died) for each in world.lives]
-    wellness = Wellness(plan, world.weather.unhealthy, lives)
+    wellness = Wellness(plan, world.weather, lives)
     poll = plan.timing.idle + plan.timing.upkeep + SECOND
+    waits = 3 * poll + 2 * SECOND
+    if plan.elector is not None:  # until another leads, or the cluster goes on without one
+        waits += 6 * plan.timing.leader_ttl + 2 * plan.timing.check_in
     takeover = plan.timing.lease + 2 * plan.timing.check_in + poll + 2 * SECOND
     firings = FiringsCheck(story)
     ends = EndsCheck(story, firings)
-    nodes = NodesCheck(story, wellness)
+    nodes = NodesCheck(story, wellness, world.sensed)
     story.replay(
         [
             SlotsCheck(story),
@@ -31,7 +34,7 @@ def judge(world: World) -> list[Complaint]:
             nodes,
             TakeoverCheck(story, wellness, nodes, takeover),
             BodiesCheck(story, ends, nodes, wellness),
-            ProgressCheck(story, wellness, world, 3 * poll + 2 * SECOND),
+            ProgressCheck(story, wellness, world, waits),
         ]
     )
     _requests(world, story)

@@ -1,6 +1,7 @@
 """A node's service loops as greenlets: the same steps, waits, wake-ups and back-off as the house's threads have."""
 
 from collections.abc import Callable
+from math import ceil
 from typing import TYPE_CHECKING
 
 from qsched.scheduler.errors import StoreUnavailable
@@ -49,7 +50,7 @@ class ServiceLoop:
         while not self._stopping:
             wait = self._guarded()
             if wait > 0 and not self._stopping:
-                life.wait(self._woken, int(self._stretch(wait) * SECOND))
+                life.wait(self._woken, ceil(self._stretch(wait) * SECOND))
             self._woken.clear()
         self.running = False
 

@@ -108,6 +108,9 @@ class Operators:
     def tell(self, what: str) -> None:
         self.world.history.tell(self.world.timeline.now, self.name, what)
 
+    def seen(self, what: str) -> None:
+        self.world.history.seen[what] += 1
+
     def count(self, name: str) -> None:
         self.world.history.transactions[name] += 1
 

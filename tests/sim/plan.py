@@ -59,6 +59,7 @@ class Timing:
     idle: int
     """The longest an idle planner sleeps where nothing becomes due; the house's own is one second."""
     upkeep: int
+    leader_ttl: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class Plan:
     """What the edits among the verbs make of a trigger, by the verb's number."""
     coordination: str = "row_locks"
     elector: str | None = None
+    on_redis_loss: str = "row_locks"
+    sense: str | None = None
+    """How others learn that a process is gone: `locks` freed in the database, `marks` on one host, or by its lease alone."""
+    sweeps: bool = True
+    """Whether the sweep looks for what contradicts itself; no crash leaves any such thing, and none may be hidden by it."""
     cannot: tuple[tuple[int, str], ...] = ()
     """(node, job) that cannot be loaded there."""
 

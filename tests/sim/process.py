@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from qsched.scheduler.clock import Waitable
 from qsched.scheduler.context import RunRequest
 from qsched.scheduler.control import end_pauses
 from qsched.scheduler.definitions import Definitions, KnownJob
-from qsched.scheduler.errors import ConstraintHit, SchedulerError, StoreUnavailable
+from qsched.scheduler.errors import ConstraintHit, SchedulerError, StoreUnavailable, UnknownTrigger
 from qsched.scheduler.groups import end_group_pauses
 from qsched.scheduler.hand import Hand
 from qsched.scheduler.identity import Identity
@@ -33,6 +34,7 @@ from .drains import drain
 from .loops import ServiceLoop
 from .plan import Strike
 from .seam import NodeStore
+from .senses import elector_of, rescuer_of
 from .timeline import SECOND, Event, Life
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class NodeClock:
         return (self._timeline.now - self._life.lost - 1_704_870_000_000_000) / SECOND
 
     def wait(self, waitable: Waitable, timeout: float | None) -> bool:
-        ahead = None if timeout is None else max(int(timeout * SECOND), 0)
+        ahead = None if timeout is None else ceil(max(timeout, 0.0) * SECOND)
         if isinstance(waitable, Event):
             return self._life.wait(waitable, ahead)
         assert ahead is not None, "nobody is there who could end this wait"
@@ -101,26 +103,49 @@ class Process:
             Definitions(registry, self.clock),
             stopping=Event(),  # type: ignore[arg-type]
         )
-        self.settler = Settler(self.parts, self._freed)
-        self.settler._random = Random(birth.random.random())
+        self.settler = Settler(self.parts, self.wake_planner)
+        self._tame(Random(birth.random.random()))
         self.pool = Places(self, plan.bodies, Random(birth.random.random()))
-        facts = NodeFacts(
-            birth.label, "host", birth.start, None, self.capacity, "0", "2024a", None, plan.timing.lease
-        )
+        facts = self._facts(birth)
         telling = Telling(self._cancel, self._cancel_all, self._available)
         self.check_in = CheckInService(self.parts, facts, plan.timing.check_in, telling)
         self.planner = Planner(self.parts, Hooks(self.pool.submit_many, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, self._end_pauses, "2024a", self._loaded)
-        self._ended = Event()
+        self.rescuer = rescuer_of(self)
+        self.elector = elector_of(self)
         self.loops = self._make_loops()
         self.up = False
         self.draining = False
+
+    def _facts(self, birth: Birth) -> NodeFacts:
+        plan = self.world.plan
+        return NodeFacts(
+            name=birth.label,
+            host="host",
+            pid=birth.start,
+            pid_started_at=None,
+            capacity=self.capacity,
+            version="0",
+            tzdata="2024a",
+            tags=None,
+            lease=plan.timing.lease,
+            coordination=plan.coordination,
+            elector=plan.elector,
+            check_in=plan.timing.check_in,
+        )
+
+    def _tame(self, random: Random) -> None:
+        """Give what the services keep for themselves, chance and events, to the simulation."""
+        self.settler._random = random
+        self.settler._again = Event()  # type: ignore[assignment]
 
     def _make_loops(self) -> dict[str, ServiceLoop]:
         timing = self.world.plan.timing
         return {
             "check_in": ServiceLoop(self, "check_in", self.check_in.step),
             "settler": ServiceLoop(self, "settler", self._settle),
+            "rescuer": ServiceLoop(self, "rescuer", self.rescuer.step),
+            "elector": ServiceLoop(self, "elector", self.elector.step),
             "planner": ServiceLoop(self, "planner", self.planner.step, self._sparing),
             "upkeep": ServiceLoop(
                 self, "upkeep", self.upkeep.step, lambda wait: wait * timing.upkeep / SECOND
@@ -154,6 +179,7 @@ class Process:
         self.parts.who.cluster_uuid, defaults = self.store.read("cluster", read_cluster)
         self.parts.definitions.set_defaults(defaults)
         self.check_in.register()
+        self.elector.look()
 
     def crash(self, down: int) -> None:
         """Vanish, with every body; come back under the same name after `down` µs."""
@@ -187,6 +213,8 @@ class Process:
         timeline = self.life.timeline
         self.tell(f"is {'suspended' if suspended else 'stopped'} for {span / SECOND:.1f} s")
         self.world.weather.was_ill(self.node, timeline.now, timeline.now + span)
+        if suspended:
+            self.world.weather.suspended.append((self.name, timeline.now, timeline.now + span))
         self.life.freeze()
         timeline.undertaker.after(span, lambda: self._go_on(span if suspended else 0))
         if getcurrent() is not timeline.hub:
@@ -204,6 +232,9 @@ class Process:
 
     def tell(self, what: str) -> None:
         self.world.history.tell(self.life.timeline.now, self.name, what)
+
+    def seen(self, what: str) -> None:
+        self.world.history.seen[what] += 1
 
     def count(self, name: str) -> None:
         self.world.history.transactions[name] += 1
@@ -252,15 +283,16 @@ class Process:
         ahead = self.world.database.next_due()
         return longest if ahead is None else min(longest, max(ahead / SECOND, 0.0) + 0.0005)
 
-    def _freed(self) -> None:
+    def wake_planner(self) -> None:
         self.loops["planner"].wake()
 
     def _more_due(self) -> None:
         self.world.wake_others(self)
 
     def _available(self) -> None:
-        for name in ("planner", "upkeep"):
-            self.loops[name].wake()
+        self.settler.retry()
+        for loop in self.loops.values():
+            loop.wake()
 
     def _cancel(self, firing_id: int, fence: int, reason: str) -> None:
         self.pool.cancel(firing_id, reason, fence=fence)
@@ -280,6 +312,9 @@ class Process:
     def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
         if groups:
             end_group_pauses(self.store, list(groups))
-        if keys:
-            end_pauses(self.store, list(keys))
-        self._freed()
+        for key in keys:
+            try:
+                end_pauses(self.store, [key])
+            except UnknownTrigger:
+                self.tell(f"the pause of {key} is moot")
+        self.wake_planner()

@@ -100,6 +100,7 @@ class NodeRow(NamedTuple):
     ended_at: int | None
     capacity: int
     running: int
+    check_in: int | None
     dead_verdict: str | None
     marked_by: int | None
 

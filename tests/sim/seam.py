@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from qsched.scheduler.errors import ConstraintHit, StoreUnavailable
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.tx import Tx
+from qsched.scheduler.taken import Fenced, StaleTerm
 
 from .chronicle import clock
 from .plan import Strike
@@ -118,6 +119,7 @@ class NodeStore(Store):
         except Undone:
             assert strike is not None
             self._process.struck(strike, name)
+            self._process.seen(f"{name} in doubt, undone")
             if strike.kind == "doubt undone":
                 self._weather.locked_until = self._weather.timeline.now + strike.span
             self._lost(name, 0)
@@ -125,7 +127,13 @@ class NodeStore(Store):
         except ConstraintHit as error:
             self._process.hit(name, error)
             raise
+        except (Fenced, StaleTerm) as error:
+            self._process.seen(f"{name} refused: {type(error).__name__}")
+            raise
         told = strike is None or strike.kind not in ("lose answer", "doubt landed", "crash after")
+        if name == "register":
+            registered: Any = result
+            self._process.world.registered[registered[0]] = self._process
         self._database.committed(self._process.name, self._process.incarnation, name, told=told)
         return result
 
@@ -135,9 +143,11 @@ class NodeStore(Store):
         process, kind = self._process, strike.kind
         if kind == "lose answer":
             process.struck(strike, name)
+            process.seen(f"{name} in doubt, landed")
             self._lost(name, min(strike.span, deadline))
         elif kind == "doubt landed":
             process.struck(strike, name)
+            process.seen(f"{name} in doubt, landed")
             self._weather.locked_until = self._weather.timeline.now + strike.span
             self._lost(name, 0)
         elif kind == "crash after":
@@ -152,7 +162,7 @@ class NodeStore(Store):
             process.sleep(strike.span)
 
     def _lost(self, name: str, wait: int) -> None:
-        """The answer to COMMIT does not come."""
+        """The answer to COMMIT does not come, or comes too late."""
         if wait:
             self._process.sleep(wait)
         raise StoreUnavailable(

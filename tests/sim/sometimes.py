@@ -21,7 +21,9 @@ EVERYWHERE: dict[str, int] = {
     "dead gone": 3,
     "drained": 3,
     "abandoned": 1,
-    "reconciled": 1,
+    "given back by reconcile": 1,
+    "given back by release": 3,
+    "take refused: Fenced": 3,
     "take in doubt, landed": 3,
     "take in doubt, undone": 3,
     "settle in doubt, landed": 3,
@@ -29,7 +31,7 @@ EVERYWHERE: dict[str, int] = {
 }
 """{what: how often at least}, in whatever mode."""
 
-LED: dict[str, int] = {"epochs": 10, "stale plan refused": 3, "fell back": 1, "came back": 1}
+LED: dict[str, int] = {"epochs": 10, "plan refused: StaleTerm": 1, "fell back": 1, "came back": 1}
 """Likewise, in leader mode."""
 
 

@@ -39,7 +39,8 @@ class Striker:
         weather = self._world.weather
         weather.armed.clear()
         weather.outage.until = min(weather.outage.until, self._world.timeline.now)
-        for cut in weather.partitions.values():
+        redis = self._world.redis
+        for cut in (redis.outage, *redis.partitions.values(), *weather.partitions.values()):
             cut.until = min(cut.until, self._world.timeline.now)
         self._tell("all", "the quiet begins")
 
@@ -80,8 +81,26 @@ class Striker:
         self._tell("database", f"{strike.kind} for {strike.span / SECOND:.1f} s")
         return True
 
+    def _flush(self, strike: Strike, _: str) -> bool:
+        self._tell("redis", "forgets everything")
+        return self._world.redis.flush()
+
+    def _redis(self, strike: Strike, manner: str) -> bool:
+        redis, now = self._world.redis, self._world.timeline.now
+        cut = redis.partitions.setdefault(strike.node, Cut()) if strike.node >= 0 else redis.outage
+        cut.begin(now + strike.span, SILENT if manner == SILENT else REFUSED)
+        self._tell("redis", f"{strike.kind} {strike.node} for {strike.span / SECOND:.1f} s")
+        if (
+            self._world.plan.on_redis_loss == "stop" and strike.node < 0
+        ):  # then nothing is decided until it is back
+            ttl = self._world.plan.timing.leader_ttl
+            self._world.weather.was_ill(-1, now, now + strike.span + 2 * ttl)
+        return self._world.plan.elector == "redis"
+
     def _jump(self, strike: Strike, _: str) -> bool:
-        self._world.database.jumped += strike.size
+        self._world.database.jump(strike.size)
+        now = self._world.timeline.now  # set back, leases last longer and slots come later by as much
+        self._world.weather.was_ill(-1, now, now + max(-strike.size, 0))
         self._tell("database", f"its clock is set by {strike.size / SECOND:+.1f} s")
         return True
 

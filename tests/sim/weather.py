@@ -49,6 +49,8 @@ class Weather:
         """Faults that wait for their transaction."""
         self.unhealthy: dict[int, list[tuple[int, int]]] = {}
         """{node: spans of true time in which it could not do its work}; -1: all of them."""
+        self.suspended: list[tuple[str, int, int]] = []
+        """(process, from, to): spans that its own monotonic clock did not see."""
 
     # -- the way there -------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from .health import GRACE, Span, rest
 from .plan import Plan
 from .timeline import START
+from .weather import Weather
 
 
 class Wellness:
@@ -11,12 +12,13 @@ class Wellness:
     def __init__(
         self,
         plan: Plan,
-        ill: dict[int, list[Span]],
+        weather: Weather,
         lives: list[tuple[list[tuple[int, str]], list[tuple[int, str]]]],
     ) -> None:
         self._plan = plan
         self.end = START + plan.length
-        self._ill = ill
+        self._ill = weather.unhealthy
+        self._suspended = weather.suspended
         self._born = [born for born, _ in lives]
         self._died = {name: at for _, died in lives for at, name in died}
         self._process: dict[int, str] = {}
@@ -46,6 +48,17 @@ class Wellness:
     def lives(self, incarnation: int, at: int) -> bool:
         gone = self.gone_at(incarnation)
         return gone is None or gone > at
+
+    def suspended_between(self, process: str, first: int, last: int) -> bool:
+        """Whether its machine was suspended meanwhile, so that its own clock could not tell how late it was."""
+        return any(name == process and begin <= last and first <= end for name, begin, end in self._suspended)
+
+    def was_ill(self, incarnation: int, at: int) -> bool:
+        """Whether its node was in trouble then, or a little later."""
+        process = self._process.get(incarnation, "")
+        node = int(process[1:].partition(".")[0]) if process else -1
+        spans = self._ill.get(node, []) + self._ill.get(-1, [])
+        return any(first - 6 * GRACE <= at <= last + 6 * GRACE for first, last in spans)
 
     def well(self, node: int, until: int) -> list[Span]:
         """The spans up to `until` in which this node could do its work."""

@@ -16,6 +16,7 @@ from .plan import Plan
 from .process import Birth, Process
 from .striker import Striker
 from .timeline import SECOND, START, Life, Spin, Timeline
+from .virtual_redis import VirtualRedis
 from .weather import Weather
 
 
@@ -51,7 +52,12 @@ class World:
         self.complaints: list[Complaint] = []
         self.database = Database(self.timeline, self.history)
         self.weather = Weather(self.timeline, self.database, self._fork(), plan.timing.latency)
+        self.redis = VirtualRedis(self.timeline)
         self.skews: dict[int, int] = {}
+        self.registered: dict[int, Process] = {}
+        """{incarnation: the process that has or had it}"""
+        self.sensed: dict[tuple[str, int], list[int]] = {}
+        """{(process, incarnation): when it sensed that one to be gone}"""
         self.processes: list[Process | None] = [None] * plan.nodes
         self.lives = [Lives() for _ in range(plan.nodes)]
         self._life = Life(self.timeline, "world")
