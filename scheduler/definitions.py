@@ -231,7 +231,7 @@ class Definitions:
             if job is None or job.definition is None:
                 continue
             try:
-                loaded = self.registry.resolve(job.definition).by_default(self.defaults.get("run_in"))
+                loaded = self.registry.resolve(job.definition).by_default(self.defaults)
             except JobUnloadable as error:
                 self.leave_job(job_id, now, str(error))
                 continue

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .clock import Clock, boottime
+from .kernel_lease import opened_again
 from .process_frames import FrameReader, framed
 from .process_group import group_lives
 
@@ -102,7 +103,12 @@ class Guardian:
         with self._lock:
             if self._over:
                 raise GuardianGone
-            return os.open(f"/proc/self/fd/{self._life}", os.O_RDONLY | os.O_NONBLOCK)
+            return opened_again(self._life)
+
+    def why_gone(self) -> str | None:
+        """Why it ended all, once it has; None where it was killed by somebody else."""
+        self._clock.wait(self.gone, _LAST_LOOK * _LAST_LOOKS)
+        return self.reason
 
     def start(self, argv: Sequence[str], channel: socket.socket, gone: Callable[[], None]) -> Ward:
         """Have a worker started that has `channel` as its standard input; raises GuardianGone."""

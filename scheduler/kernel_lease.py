@@ -116,6 +116,11 @@ def end_group_with_pipe(read_end: int, group: int) -> None:
         fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)
 
 
+def opened_again(read_end: int) -> int:
+    """The pipe once more, as an open file of its own: the kernel keeps one group to be ended for each. Raises OSError."""
+    return os.open(f"/proc/self/fd/{read_end}", os.O_RDONLY | os.O_NONBLOCK)
+
+
 def _last_error() -> OSError:
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))

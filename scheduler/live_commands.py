@@ -5,15 +5,14 @@ from collections.abc import Callable
 
 from .command_process import CommandProcess
 from .errors import SHUTDOWN, JobCancelled
-from .tether import Tether
+from .process_pool import ProcessPool
 
 
 class LiveCommands:
     """Knows each command from its start; starting and killing exclude each other, so that none slips between."""
 
-    def __init__(self, tether: Callable[[], Tether | None]) -> None:
-        self.tether = tether
-        """What ends the next command with the node and its lease; raises GuardianGone."""
+    def __init__(self, processes: ProcessPool) -> None:
+        self.processes = processes
         self._lock = threading.Lock()
         self._processes: set[CommandProcess] = set()
         self._leaving = False

@@ -99,12 +99,17 @@ class LoadedJob:
         """Whether its bodies are tasks of the node's event loop."""
         return self.is_async and not self.in_process
 
-    def by_default(self, run_in: str | None) -> "LoadedJob":
-        """This job where the cluster says how jobs run and neither file nor decorator does. A command's way is its own,
-        and between thread and loop the function itself decides."""
-        if run_in != "process" or self.function is None or self.policies.run_in is not None:
-            return self
-        return replace(self, policies=replace(self.policies, run_in=run_in))
+    def by_default(self, defaults: Mapping[str, Any]) -> "LoadedJob":
+        """This job where the cluster says of it what neither file nor decorator does, as far as running it depends on that.
+
+        A command's way to run is its own, and between thread and loop a function itself decides.
+        """
+        policies = self.policies
+        if policies.request_recovery is None and defaults.get("request_recovery"):
+            policies = replace(policies, request_recovery=True)
+        if policies.run_in is None and defaults.get("run_in") == "process" and self.function is not None:
+            policies = replace(policies, run_in="process")
+        return self if policies is self.policies else replace(self, policies=policies)
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from .guardian import Guardian, GuardianGone
 from .kernel_lease import LeaseDeadline
 from .loaded_job import Allowed
 from .process_channel import ProcessChannel
-from .tether import Tether
+from .tether import NodeLife, Tether
 
 KEEP: Final = 60.0
 """Seconds for which an idle worker is kept."""
@@ -38,7 +38,8 @@ class ProcessPool:
         self._guardian: Guardian | None = None
         self._idle: list[tuple[ProcessChannel, float]] = []
         self._busy = 0
-        self._closed = self._untethered = False
+        self._closed = self._unguarded = False
+        self._life: NodeLife | None = None
         self._told: set[str] = set()
 
     def take(self, allowed: Allowed) -> ProcessChannel:
@@ -66,32 +67,47 @@ class ProcessPool:
             channel.retire()
         self._less_busy()
 
-    def tether(self) -> Tether | None:
-        """What ends a command with the node and its lease; None where this system has no such thing, or no guardian starts.
+    def tether(self, *, leased: bool) -> Tether | None:
+        """What ends a command with the node, and with its lease where it is `leased`.
 
-        Raises GuardianGone where the lease has just ended.
+        None where this system has no such thing, or no guardian can be started. Raises GuardianGone where the lease has
+        just ended.
         """
-        if sys.platform != "linux" or self._untethered:
+        if sys.platform != "linux":
             return None
         with self._lock:
             if self._closed:
                 return None  # it is not started either
-            guardian = self._guard()
+            guardian = self._guard() if leased and not self._unguarded else None
             self._busy += 1
         try:
-            if guardian.ready(_START_WITHIN):
-                return Tether(guardian, self._less_busy)
-            if guardian.reason is not None:  # it had no time to
-                raise GuardianGone
-            self._untethered, reason = True, "its guardian does not start"
+            if guardian is None or not self._guards(guardian):
+                return Tether(self._own_life(), lambda: None, self._less_busy)
+            return Tether(guardian.life(), guardian.why_gone, self._less_busy)
         except OSError as error:
-            reason = str(error)
+            self.tell_once(f"{error}: commands may outlive this node", "command.untethered")
         except GuardianGone:
             self._less_busy()
             raise
         self._less_busy()
-        self.tell_once(f"{reason}: commands may outlive this node, and its lease", "command.untethered")
         return None
+
+    def _guards(self, guardian: Guardian) -> bool:
+        if guardian.ready(_START_WITHIN):
+            return True
+        if guardian.reason is not None:  # it had no time to
+            raise GuardianGone
+        self._unguarded = True
+        self.tell_once(
+            "its guardian does not start: commands may outlive this node's lease", "command.unleased"
+        )
+        return False
+
+    def _own_life(self) -> int:
+        with self._lock:
+            if self._life is None:
+                self._life = NodeLife()
+            return self._life.opened()
 
     def renew(self, trusted_until: float) -> None:
         """What runs may run until then, by the monotonic clock; never blocks. Without it there is no lease to end with."""
@@ -135,9 +151,14 @@ class ProcessPool:
         """Something that needed the guardian has ended; the last of all lets it leave. Answers how much is left."""
         with self._lock:
             self._busy -= 1
-            busy, guardian = self._busy, self._guardian
-        if self._closed and not busy and guardian is not None:
+            busy, guardian, life = self._busy, self._guardian, self._life
+            leaves = self._closed and not busy
+            if leaves:
+                self._life = None
+        if leaves and guardian is not None:
             guardian.close()
+        if leaves and life is not None:
+            life.close()
         return busy
 
     def retire_idle(self) -> int:

@@ -35,11 +35,11 @@ def run_command(
     """Run the command and answer how it ended; leaves no process of its group behind.
 
     Raises nothing but NotBegun: the node's lease has just ended. A time-out or cancel sends SIGTERM to the group, and
-    SIGKILL after `grace` seconds; a lost lease sends SIGKILL at once, and the kernel does where nobody here can. While it
-    runs it is in `live`.
+    SIGKILL after `grace` seconds; a lost lease sends SIGKILL at once. The kernel does so with the node, and with its lease
+    where a successor may run by then. While it runs it is in `live`.
     """
     try:
-        tether = live.tether()
+        tether = live.processes.tether(leased=_may_have_successor(ctx))
     except GuardianGone as error:
         raise NotBegun("the guardian of this node's processes is gone") from error
     with tether or nullcontext():
@@ -60,6 +60,14 @@ def run_command(
         outcome = _judged(ctx, status, process, time)
         _log(ctx, outcome, process)
         return outcome
+
+
+def _may_have_successor(ctx: JobContext) -> bool:
+    """Whether somebody else may run this, or what must not run beside it, when this node is taken for dead.
+
+    What cannot have one need not end with the lease: a database that is away for a minute must not break off its own dump.
+    """
+    return ctx.request.exclusive or bool(ctx.request.job.policies.request_recovery)
 
 
 def _started(ctx: JobContext, clock: Clock, live: LiveCommands, tether: Tether | None) -> CommandProcess:

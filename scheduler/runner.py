@@ -23,7 +23,7 @@ class Runner:
         self._deadlines = Deadlines(clock)
         self._grace = grace
         self._processes = ProcessPool(clock)
-        self._commands = LiveCommands(self._processes.tether)
+        self._commands = LiveCommands(self._processes)
 
     def run(self, ctx: JobContext) -> Outcome:
         """Run a body to its end from this thread (an async one on a loop of its own).

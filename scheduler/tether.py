@@ -1,32 +1,49 @@
-"""Ties a command, which is the node's own child, to the guardian's life: the kernel ends its whole group with it."""
+"""Ties a command, the node's own child, to a life: the node's, or its guardian's, which ends with the node's lease too.
+
+Whichever it is, that life holds the only writing end of a pipe, and the kernel kills the command's group when it is closed.
+"""
 
 import os
 import select
 import signal
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final
 
-from .guardian import Guardian
-from .kernel_lease import end_group_with_pipe
+from .kernel_lease import end_group_with_pipe, opened_again
 
-_LAST_WAIT: Final = 3.0
+
+class NodeLife:
+    """A pipe that nobody but this process can write to."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        _lives.add(self)
+
+    def opened(self) -> int:
+        """A descriptor that can be read when this process has ended; raises OSError where the system cannot do it."""
+        return opened_again(self._reading)
+
+    def close(self) -> None:
+        """Nothing is tied to it any more."""
+        _lives.discard(self)
+        os.close(self._reading)
+        os.close(self._writing)
 
 
 class Tether:
-    """One command's hold on its guardian; close it when the command and its group have ended.
+    """One command's tie to a life; leave it when the command and its group have ended.
 
-    The reading end of the guardian's pipe is open here and in the command, each time as the same open file: so it lasts
-    while the node is stopped, when the command has closed what it does not know, and when the node was killed.
+    The reading end is open here and in the command, as one open file: so it lasts while the node is stopped, when the
+    command has closed what it does not know, and when the node was killed.
     """
 
-    def __init__(self, guardian: Guardian, closed: Callable[[], object]) -> None:
-        """Raises GuardianGone, or OSError where the system cannot do it."""
-        self._guardian = guardian
-        self._closed = closed
-        # an open file of its own, not a copy of a descriptor: the kernel keeps one group to be ended for each
-        self.descriptor = guardian.life()
+    def __init__(self, descriptor: int, reason: Callable[[], str | None], left: Callable[[], object]) -> None:
+        """`descriptor` becomes this tether's; `reason` says why the life ended; `left` is called at the end."""
+        self.descriptor = descriptor
+        self.reason = reason
+        self._left = left
 
     def __enter__(self) -> "Tether":
         return self
@@ -35,22 +52,30 @@ class Tether:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self.descriptor)
-        self._closed()
+        self._left()
 
     def bind(self, group: int) -> None:
-        """From now on the group ends with the guardian; call it while its leader is not reaped."""
+        """From now on the group ends with that life; call it while its leader is not reaped."""
         end_group_with_pipe(self.descriptor, group)
         if self.cut():  # it ended before this, and the kernel tells of that only once
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
 
     def cut(self) -> bool:
-        """Whether the guardian has ended."""
+        """Whether that life has ended."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(0))
 
-    def reason(self) -> str | None:
-        """Why the guardian, which has ended, ended all; None where it was killed by somebody else."""
-        self._guardian.gone.wait(_LAST_WAIT)
-        return self._guardian.reason
+
+_lives: "weakref.WeakSet[NodeLife]" = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: the parent's commands end with the parent."""
+    for life in list(_lives):
+        os.close(life._writing)
+    _lives.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -113,8 +113,11 @@ class Host:
             if process.pid == int((folder / "began").read_text())
         ]
         children = self.host.children()
-        (self.guardian,) = [child for child in children if "process_guardian" in " ".join(child.cmdline())]
-        (self.worker,) = [*self.guardian.children(), *(child for child in children if child != self.guardian)]
+        self.guardians = [child for child in children if "process_guardian" in " ".join(child.cmdline())]
+        (self.worker,) = [
+            *(child for guardian in self.guardians for child in guardian.children()),
+            *(child for child in children if child not in self.guardians),
+        ]
         """What runs the body: a child of the guardian, or a command, which is the node's own."""
 
     def outcome(self) -> tuple[str, str]:
@@ -136,7 +139,7 @@ def host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
         each.node.kill()
 
 
-@pytest.mark.parametrize("job", ["breed", "command"])
+@pytest.mark.parametrize("job", ["breed", "recoverable command"])
 def test_a_stopped_nodes_body_is_killed_within_its_lease_and_with_it_all_that_it_started(
     host: Callable[..., Host], job: str
 ) -> None:
@@ -145,7 +148,7 @@ def test_a_stopped_nodes_body_is_killed_within_its_lease_and_with_it_all_that_it
     assert started
     node.host.send_signal(signal.SIGSTOP)
     _wait_for_end(node.worker, *started)
-    assert ended(node.guardian.pid)
+    assert ended(node.guardians[0].pid)
     assert node.host.status() == psutil.STATUS_STOPPED
     node.host.send_signal(signal.SIGCONT)
     assert node.outcome() == ("lost", "lease_lost")
@@ -156,9 +159,9 @@ def test_a_stopped_nodes_body_is_killed_within_its_lease_and_with_it_all_that_it
 def test_a_body_is_killed_also_when_all_are_stopped(host: Callable[..., Host]) -> None:
     node = host(LEASE, "renews", "breed")
     started = node.worker.children(recursive=True)
-    for process in (node.host, node.guardian, node.worker, *started):
+    for process in (node.host, *node.guardians, node.worker, *started):
         process.send_signal(signal.SIGSTOP)
-    _wait_for_end(node.guardian, node.worker, *started)
+    _wait_for_end(*node.guardians, node.worker, *started)
     assert node.host.status() == psutil.STATUS_STOPPED
 
 
@@ -171,7 +174,7 @@ def test_a_renewed_lease_lets_a_body_run_on_that_holds_the_interpreters_lock(
     assert not ended(node.worker.pid)
 
 
-@pytest.mark.parametrize("job", ["clean_up", "command"])
+@pytest.mark.parametrize("job", ["clean_up", "recoverable command"])
 def test_a_lease_that_is_not_renewed_ends_bodies_while_the_node_lives(
     host: Callable[..., Host], job: str
 ) -> None:
@@ -179,17 +182,30 @@ def test_a_lease_that_is_not_renewed_ends_bodies_while_the_node_lives(
     assert node.outcome() == ("lost", "lease_lost")
 
 
-@pytest.mark.parametrize(("how", "job"), [("renews", "breed"), ("never", "breed"), ("never", "command")])
+@pytest.mark.parametrize(
+    ("how", "job"),
+    [("renews", "breed"), ("never", "breed"), ("never", "recoverable command"), ("never", "command")],
+)
 def test_a_killed_node_takes_its_bodies_along_at_once(host: Callable[..., Host], how: str, job: str) -> None:
     node = host(600, how, job)
     started = node.worker.children(recursive=True)
     node.host.send_signal(signal.SIGKILL)
-    _wait_for_end(node.guardian, node.worker, *started)
+    _wait_for_end(*node.guardians, node.worker, *started)
+
+
+def test_a_command_that_nobody_else_may_run_outlasts_a_lease_and_needs_no_guardian(
+    host: Callable[..., Host],
+) -> None:
+    node = host(0.5, "once", "command")
+    assert node.guardians == []
+    over = boottime() + 1.0
+    wait_until(lambda: boottime() > over or ended(node.worker.pid), "two leases to pass")
+    assert not ended(node.worker.pid)
 
 
 def test_a_stopped_guardian_holds_nobody_up(host: Callable[..., Host]) -> None:
     node = host(LEASE, "renews")
-    node.guardian.send_signal(signal.SIGSTOP)
+    node.guardians[0].send_signal(signal.SIGSTOP)
     assert node.outcome() == ("lost", "lease_lost")
 
 

@@ -19,7 +19,7 @@ from qsched.scheduler.loaded_job import Allowed
 from qsched.scheduler.process_pool import NotBegun, ProcessPool
 from qsched.scheduler.runner import Runner
 from qsched.scheduler.testing import ManualClock, context_for, request_for
-from qsched.triggers.job import JobDefinition
+from qsched.triggers.job import JobDefinition, JobPolicies
 
 from support import process_jobs as jobs
 from support.pool_owner import MakePool, Owner, ask
@@ -139,7 +139,7 @@ def test_commands_run_also_where_no_guardian_can_be_started(
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     for _ in range(2):
         assert runner.run(command("echo hi")).result == "hi"
-    assert caplog.text.count("command.untethered") == 1
+    assert caplog.text.count("command.unleased") == 1
 
 
 def test_a_command_that_runs_when_the_runner_is_closed_goes_on_to_its_end(
@@ -161,7 +161,9 @@ def test_a_command_that_runs_when_the_runner_is_closed_goes_on_to_its_end(
 
 
 def command(text: str) -> JobContext:
-    return JobContext(request_for(JobDefinition("c", "command", text)), SystemClock())
+    """One that another node might run again, so that it ends with the lease."""
+    policies = JobPolicies(request_recovery=True)
+    return JobContext(request_for(JobDefinition("c", "command", text, policies=policies)), SystemClock())
 
 
 def test_a_guardian_that_is_killed_takes_its_workers_along_and_the_next_body_has_another(

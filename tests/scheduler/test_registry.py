@@ -234,15 +234,19 @@ def test_a_worker_process_may_load_what_the_nodes_file_names_and_no_more(app: Wr
     assert "not among --app modules" in refusal(registry, python(f"{name}.jobs:rates"))
 
 
-def test_the_clusters_run_in_holds_where_nothing_nearer_says_anything(app: WriteApp) -> None:
+def test_the_clusters_word_holds_where_nothing_nearer_says_anything(app: WriteApp) -> None:
     name = app(jobs=JOBS)
     registry = JobRegistry([name], allow={"command"})
+    cluster = {"run_in": "process", "request_recovery": True}
     plain = registry.resolve(python(f"{name}.jobs:rates"))
-    assert plain.by_default("process").in_process
-    assert not plain.by_default(None).in_process
-    said = registry.resolve(python(f"{name}.jobs:rates", policies=JobPolicies(run_in="thread")))
-    assert not said.by_default("process").in_process
-    assert not registry.resolve(COMMAND).by_default("process").in_process
+    assert plain.by_default(cluster).in_process
+    assert plain.by_default(cluster).policies.request_recovery is True
+    assert plain.by_default({"run_in": "async"}) is plain
+    said = JobPolicies(run_in="thread", request_recovery=False)
+    loaded = registry.resolve(python(f"{name}.jobs:rates", policies=said)).by_default(cluster)
+    assert loaded.policies == said.over(plain.policies)
+    command = registry.resolve(COMMAND).by_default(cluster)
+    assert (command.policies.run_in, command.policies.request_recovery) == (None, True)
 
 
 COMMAND = JobDefinition("echo", "command", "echo alive", env={"A": "1"})

@@ -14,7 +14,7 @@ from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.runner import Runner
 from qsched.scheduler.testing import context_for, request_for
-from qsched.triggers.job import JobDefinition
+from qsched.triggers.job import JobDefinition, JobPolicies
 
 from support import process_jobs as jobs
 from support.waiting import wait_until
@@ -35,8 +35,10 @@ def main(folder: Path, lease: float, how: str, job: str) -> None:
         threading.Thread(target=renew, daemon=True).start()
         wait_until(lambda: True, "the first lease")
     mark = folder / "mark"
-    if job == "command":
-        definition = JobDefinition("c", "command", f"trap '' TERM; sleep 600 & touch {mark}; wait; sleep 600")
+    if job.endswith("command"):
+        text = f"trap '' TERM; sleep 600 & touch {mark}; wait; sleep 600"
+        policies = JobPolicies(request_recovery=job.startswith("recoverable"))
+        definition = JobDefinition("c", "command", text, policies=policies)
         ctx = JobContext(request_for(definition), clock)
     else:
         ctx = context_for(getattr(jobs, job), clock, fire_data={"mark": str(mark)})
