@@ -47,6 +47,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Per table what is kept of each version of a row; the final dump has the same."""
 
+TEXTS = {
+    "firings": ("error", "note", "data"),
+    "jobs": ("name", "spec", "loaded"),
+    "audit": ("who", "verb", "object", "detail"),
+}
+"""What else is dumped in the end: texts, in which the secret is looked for."""
+
 AUDIT = "fault_audit"
 _NOW = {
     "postgresql": "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
@@ -145,7 +152,8 @@ class Inspector:
                 row = dict(zip(COLUMNS[table], json.loads(new), strict=True))
                 said = {"seq": seq, "at": at, "backend": backend, "table": table, "op": op, "row": row}
                 file.write(json.dumps(said, separators=(",", ":")) + "\n")
-        for table, columns in COLUMNS.items():
+        for table in COLUMNS.keys() | TEXTS.keys():
+            columns = (*COLUMNS.get(table, ()), *TEXTS.get(table, ()))
             found = self.rows(f"SELECT {', '.join(columns)} FROM qsched_{table}")
             with (folder / f"final_{table}.jsonl").open("w") as file:
                 for values in found:

@@ -18,12 +18,14 @@ class Hands:
     """µs: the machine's wall clock minus the monotonic one."""
     steps: tuple[tuple[float, float], ...] = ()
     """(monotonic moment, seconds by which the database's clock is moved from then on), in order."""
+    down: tuple[tuple[float, float], ...] = ()
+    """Times without a database: it wrote nothing in them."""
 
     @classmethod
     def of(cls, lines: Sequence[dict[str, Any]]) -> "Hands":
         """From the history's lines that hold both clocks."""
         pairs = [line["wall"] - line["mono"] * 1e6 for line in lines if "wall" in line]
-        return cls(median(pairs) if pairs else 0.0, tuple(db_offsets(lines)))
+        return cls(median(pairs) if pairs else 0.0, tuple(db_offsets(lines)), tuple(_down(lines)))
 
     def offset(self, mono: float) -> float:
         """Seconds by which the database's clock is moved at this moment."""
@@ -40,13 +42,16 @@ class Hands:
         found = [
             plain - offset
             for began, ended, offset in self._spans()
-            if began - _BLUR <= plain - offset < ended + _BLUR
+            if began - _BLUR <= plain - offset < ended + _BLUR and not self._is_down(plain - offset)
         ]
         if not found:
             return plain
         if near is None:
             return found[0]
         return min(found, key=lambda moment: abs(moment - near))
+
+    def _is_down(self, moment: float) -> bool:
+        return any(began + _BLUR < moment < ended - _BLUR for began, ended in self.down)
 
     def stepped(self, began: float, ended: float) -> bool:
         """Whether the database's clock was moved in this time, or just before or after it."""
@@ -61,3 +66,13 @@ class Hands:
 def db_offsets(lines: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
     """The steps of the database's clock."""
     return [(line["mono"], line["seconds"]) for line in lines if line["what"] == "db_clock"]
+
+
+def _down(lines: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
+    """The times in which the database was stopped."""
+    healed = {line["n"]: line["mono"] for line in lines if line["what"] == "healed"}
+    return [
+        (line["mono"], healed.get(line["n"], line["mono"]))
+        for line in lines
+        if line["what"] == "fault" and line["kind"] in ("db_restart", "db_pause")
+    ]
