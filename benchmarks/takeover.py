@@ -1,7 +1,8 @@
 """How long until another node runs what a dead one was running, against the formulas: `python benchmarks/takeover.py`.
 
-Gone (kill -9): at most 4 × check_in + poll. Silent (SIGSTOP: its session lock stays held, as of a host that is cut off): at
-most lease + 2 × check_in + poll. Several clusters of two nodes each in one database, a victim at a time in each.
+Gone (kill -9): at most 4 × check_in + poll. Silent (stopped, or with `--how blackhole` cut off by a proxy that swallows all it
+is given; both keep the session lock): at most lease + 2 × check_in + poll. Several clusters of two nodes each in one database,
+a victim at a time in each.
 """
 
 import argparse
@@ -16,10 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.store.schema import open_store
 from qsched.triggers.duration import parse_duration
+from sqlalchemy import make_url
 
-from support.nodes import Nodes
+from fault.proxy import Link, Loop
+from support.nodes import NodeProcess, Nodes
 from support.servers import mariadb_server, postgres_server
 from support.takeover import Rivals
 
@@ -67,33 +71,76 @@ class Measure:
             self.troubles.append(text)
 
 
-def one_victim(rivals: Rivals, how: str, job: str, pause: threading.Event) -> float:
+class Ways:
+    """Each node's own way to the server, where hosts are cut off."""
+
+    def __init__(self, url: str, how: str) -> None:
+        self._url = make_url(url)
+        self._loop = Loop() if how == "blackhole" and self._url.host else None
+        self._links: dict[int, Link] = {}
+
+    def start(self, rivals: Rivals) -> None:
+        """One more node, that is ready."""
+        if self._loop is None:
+            rivals.start().wait_ready()
+            return
+        server = (self._url.get_backend_name(), self._url.port or 0)
+        link = Link(self._loop, rivals.cluster, server, lambda *_, **__: None)
+        url = self._url.set(host="127.0.0.1", port=link.port)
+        node = rivals.start(url=url.render_as_string(hide_password=False))
+        self._links[node.pid] = link
+        node.wait_ready()
+
+    def silence(self, rivals: Rivals, victim: NodeProcess) -> int:
+        """Cut its host off, or stop it; the instant (µs) of it."""
+        if self._loop is None:
+            return rivals.stop(victim)
+        at = SystemClock().wall()
+        self._links[victim.pid].hold()
+        return at
+
+    def forget(self, victim: NodeProcess) -> None:
+        """It is gone."""
+        if (link := self._links.pop(victim.pid, None)) is not None:
+            link.close()
+
+    def close(self) -> None:
+        for link in self._links.values():
+            link.close()
+        if self._loop is not None:
+            self._loop.close()
+
+
+def one_victim(rivals: Rivals, how: str, job: str, ways: Ways) -> float:
     """Seconds from the death of whoever runs a job to its next run's first instruction."""
     while len(rivals.living) < 2:
-        rivals.start().wait_ready()
+        ways.start(rivals)
     firing = rivals.fire(job)
     first = rivals.began(firing)
-    pause.wait(random.uniform(1.5, 2.5))  # anywhere between two check-ins
+    threading.Event().wait(random.uniform(1.5, 2.5))  # anywhere between two check-ins
     victim = rivals.node_of(first)
-    at = rivals.kill(victim) if how == "gone" else rivals.stop(victim)
+    at = rivals.kill(victim) if how == "gone" else ways.silence(rivals, victim)
     again = rivals.began(firing, 2)
     if how == "silent":
         rivals.kill(victim)
     victim.kill()
+    ways.forget(victim)
     return float(again["at"] - at) / 1_000_000
 
 
 def victims(nodes: Nodes, cluster: str, said: argparse.Namespace, measure: Measure) -> None:
     """One cluster's part of them."""
-    pause = threading.Event()
+    ways = Ways(nodes.url, said.how)
     try:
         with Rivals(nodes, cluster, pace=(said.check_in, said.lease)) as rivals:
             while (how := measure.next_victim()) is not None:
-                measure.note(how, one_victim(rivals, how, said.job, pause))
+                measure.note(how, one_victim(rivals, how, said.job, ways))
             for node in rivals.living:
                 node.signal()
     except BaseException as error:
         measure.trouble(f"{cluster}: {error}")
+    finally:
+        ways.close()
 
 
 def measured(store: str, said: argparse.Namespace) -> Measure:
@@ -133,6 +180,7 @@ def main() -> int:
     words.add_argument("--check-in", default="1s")
     words.add_argument("--lease", default="15s")
     words.add_argument("--clusters", type=int, default=4, help="victims at a time")
+    words.add_argument("--how", default="stop", choices=("stop", "blackhole"), help="how one falls silent")
     words.add_argument("--job", default="hold", choices=("hold", "hold_alone"))
     said = words.parse_args()
     check_in, lease = (parse_duration(text) / 1_000_000 for text in (said.check_in, said.lease))

@@ -199,7 +199,7 @@ _MENDS = {
 
 # -- triggers --------------------------------------------------------------------------------------------------------------
 
-_SPAN = 4000
+_SPAN = 2000
 """Ids of triggers that one look examines."""
 _FAR = 400 * DAY
 """No sooner than this a next fire is looked at for being too late."""

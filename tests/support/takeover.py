@@ -30,7 +30,10 @@ _clock = SystemClock()
 
 
 class Rivals:
-    """The nodes of one cluster; `pace` is their (check-in, lease). `fire` has a job begin on one of them; what follows is read in a ledger."""
+    """The nodes of one cluster; `pace` is their (check-in, lease).
+
+    `fire` has a job begin on one of them; what follows is read in a ledger.
+    """
 
     def __init__(
         self, nodes: Nodes, cluster: str, *, pace: tuple[str, str] = ("1s", "15s"), capacity: int = 2
@@ -53,15 +56,16 @@ class Rivals:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def start(self, name: str | None = None) -> NodeProcess:
-        """One more node."""
+    def start(self, name: str | None = None, *, url: str | None = None) -> NodeProcess:
+        """One more node; `url` is its own way to the store."""
         self._started += 1
+        store = url or self.nodes.url
         command = [
             sys.executable,
             "-m",
             "qsched",
             "--store",
-            self.nodes.url,
+            store,
             "--cluster",
             self.cluster,
             "node",
