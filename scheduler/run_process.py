@@ -2,8 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from .body import BodyTime, outcome_of_error
@@ -29,21 +28,33 @@ _AGAIN: Final = 1.0
 log = logging.getLogger("qsched.runner")
 
 
-def run_in_process(ctx: JobContext, deadlines: Deadlines, pool: ProcessPool, grace: float) -> Outcome:
+def run_in_process(
+    ctx: JobContext,
+    deadlines: Deadlines,
+    pool: ProcessPool,
+    grace: float,
+    may_begin: Callable[[], bool] = lambda: True,
+) -> Outcome:
     """Run the job's function in a worker process and answer how it ended.
 
-    Raises NotBegun, and nothing else, where it could not be begun for no fault of its own. A time-out or cancel is told
-    to the body; after `grace` seconds its process group gets SIGTERM, and SIGKILL a second later. A lost lease is
-    SIGKILL at once. A process that dies by itself is a failure like any other.
+    Raises NotBegun, and nothing else, where it could not be begun for no fault of its own; `may_begin` is asked once more
+    when that took its time. A time-out or cancel is told to the body; after `grace` seconds its process group gets
+    SIGTERM, and SIGKILL a second later. A lost lease is SIGKILL at once. A process that dies by itself is a failure like
+    any other.
     """
     try:
         said = request_said(ctx)
-        framed(said)
     except BaseException as error:
         return outcome_of_error(error, ctx)
     for _ in range(_TRIES):
-        with suppress(_DiedIdle):
-            return _run(ctx, said, deadlines, pool, grace)
+        run = _Run(ctx, _taken(ctx, pool), pool)
+        try:
+            return run.load(may_begin) or run.run(said, deadlines, grace)
+        except _DiedIdle:
+            continue
+        finally:
+            ctx.when_cancelled(None)
+            pool.give_back(run.channel, again=run.again)
     raise NotBegun("one idle process after the other had ended")
 
 
@@ -51,30 +62,22 @@ class _DiedIdle(Exception):
     """The worker had ended before it heard of the body: another may have it."""
 
 
-def _run(
-    ctx: JobContext, said: Mapping[str, Any], deadlines: Deadlines, pool: ProcessPool, grace: float
-) -> Outcome:
+def _taken(ctx: JobContext, pool: ProcessPool) -> ProcessChannel:
     try:
-        channel = pool.take(ctx.request.job.allowed)
+        return pool.take(ctx.request.job.allowed)
     except (OSError, GuardianGone) as error:
         raise _unstarted(pool.clock, str(error) or "its guardian is gone") from error
-    run = _Run(ctx, channel, pool.clock)
-    try:
-        return run.load(pool) or run.run(said, deadlines, grace)
-    finally:
-        ctx.when_cancelled(None)
-        pool.give_back(channel, again=run.again)
 
 
 class _Run:
     """One body in one worker."""
 
-    def __init__(self, ctx: JobContext, channel: ProcessChannel, clock: Clock) -> None:
+    def __init__(self, ctx: JobContext, channel: ProcessChannel, pool: ProcessPool) -> None:
+        self.channel = channel
         self.again = False
         """Whether the worker is as good as before."""
         self._ctx = ctx
-        self._channel = channel
-        self._clock = clock
+        self._pool = pool
         self._number = 0
         self._begun = False
         self._end: Mapping[str, Any] = {}
@@ -87,9 +90,9 @@ class _Run:
             "node": request.node,
         }
 
-    def load(self, pool: ProcessPool) -> Outcome | None:
+    def load(self, may_begin: Callable[[], bool]) -> Outcome | None:
         """Let a new worker import what it may run; the outcome where that cannot be, None when it has. Raises NotBegun."""
-        channel = self._channel
+        channel = self.channel
         if channel.loaded:
             return None
         errand = channel.errand(0.0, _LOADING)
@@ -98,11 +101,14 @@ class _Run:
         hello = {"load": errand.number, "apps": apps, "modules": modules, **channel.news_of_levels()}
         channel.loaded = channel.follow(errand, framed(hello), self._hear) and "why" not in self._end
         if channel.loaded:
+            if not may_begin():
+                self.again = True
+                raise NotBegun("when its process was ready it was too late to begin")
             return None
         fate = channel.ward.fate
         if fate is not None and fate.unstarted is not None:
-            raise _unstarted(self._clock, fate.unstarted)
-        if errand.reason in (SHUTDOWN, LEASE_LOST) or (fate is not None and fate.reason is not None):
+            raise _unstarted(self._pool.clock, fate.unstarted)
+        if errand.reason in (SHUTDOWN, LEASE_LOST) or (fate is not None and fate.status is None):
             raise NotBegun("its process was ended before the body began")
         if errand.reason == TOO_LONG:
             problem = f"importing the job's modules in a process took longer than {_LOADING:g} s"
@@ -112,12 +118,12 @@ class _Run:
             problem = str(self._end["why"])
         else:
             problem = f"importing the job's modules: {self._death()[1]}"
-        pool.tell_once(problem)
+        self._pool.tell_once(problem)
         return Outcome.failure("AppError", problem)
 
     def run(self, said: Mapping[str, Any], deadlines: Deadlines, grace: float) -> Outcome:
         """Send the request and hear how it ended. Raises NotBegun where it was to stop before that."""
-        ctx, channel = self._ctx, self._channel
+        ctx, channel = self._ctx, self.channel
         errand = channel.errand(grace)
         self._stoppable(errand)
         if errand.reason is not None:
@@ -125,12 +131,17 @@ class _Run:
             if errand.reason in (SHUTDOWN, LEASE_LOST):
                 raise NotBegun(errand.reason)
             return Outcome.cancelled(errand.reason)
-        time = BodyTime(ctx, self._clock, deadlines)
-        request = {"run": errand.number, **channel.news_of_levels(), **said}
-        ended = channel.follow(errand, framed(request), self._hear)
+        try:
+            request = framed({"run": errand.number, **channel.news_of_levels(), **said})
+        except (TypeError, ValueError) as error:
+            self.again = True
+            return outcome_of_error(error, ctx)
+        time = BodyTime(ctx, self._pool.clock, deadlines)
+        ended = channel.follow(errand, request, self._hear)
         over = time.over()
         if not (ended or self._begun or errand.steps or channel.broken):
-            raise _DiedIdle
+            fate = channel.ward.fate
+            raise NotBegun(fate.reason) if fate is not None and fate.reason is not None else _DiedIdle
         outcome = self._outcome() if ended else None
         # A worker that was sent SIGTERM may get it late, in somebody else's body.
         self.again = outcome is not None and errand.steps < 2 and not self._left_something(outcome)
@@ -146,7 +157,7 @@ class _Run:
 
         def stop() -> None:
             errand.tell(self._ctx.cancel_reason or SHUTDOWN)
-            self._channel.wake()
+            self.channel.wake()
 
         self._ctx.when_cancelled(stop)
 
@@ -168,7 +179,7 @@ class _Run:
         try:
             return outcome_of(self._end.get("outcome"))
         except Misunderstood as error:
-            self._channel.broken = f"told {error}"
+            self.channel.broken = f"told {error}"
             return None
 
     def _left_something(self, outcome: Outcome) -> bool:
@@ -177,12 +188,12 @@ class _Run:
 
     def _died(self) -> Outcome:
         """The outcome of a body whose process is gone, and did not say how it ended."""
-        fate = self._channel.ward.fate
+        fate = self.channel.ward.fate
         reason = self._ctx.cancel_reason or (None if fate is None else fate.reason)
         return Outcome.failure(*self._death()) if reason is None else Outcome.cancelled(reason)
 
     def _death(self) -> tuple[str, str]:
-        fate, broken = self._channel.ward.fate, self._channel.broken
+        fate, broken = self.channel.ward.fate, self.channel.broken
         if broken is not None:
             return "BrokenProcess", f"its process {broken}, and was ended"
         if fate is None or fate.status is None:

@@ -1,6 +1,7 @@
 """One place that can run any loaded job, whatever its kind, and answers with an outcome whatever happens."""
 
 import asyncio
+from collections.abc import Callable
 
 from .clock import Clock
 from .command_process import GRACE
@@ -25,16 +26,16 @@ class Runner:
         self._processes = ProcessPool(clock)
         self._commands = LiveCommands(self._processes)
 
-    def run(self, ctx: JobContext) -> Outcome:
+    def run(self, ctx: JobContext, may_begin: Callable[[], bool] = lambda: True) -> Outcome:
         """Run a body to its end from this thread (an async one on a loop of its own).
 
-        Raises nothing but NotBegun: no process could be had for it, or not any more.
+        Raises nothing but NotBegun: no process could be had for it, or not in time for `may_begin`.
         """
         job = ctx.request.job
         if job.definition.kind == "command":
             return run_command(ctx, self._clock, self._deadlines, self._commands, self._grace)
         if job.in_process:
-            return run_in_process(ctx, self._deadlines, self._processes, self._grace)
+            return run_in_process(ctx, self._deadlines, self._processes, self._grace, may_begin)
         if job.is_async:
             return asyncio.run(self.run_async(ctx))
         return run_in_thread(ctx, self._clock, self._deadlines)

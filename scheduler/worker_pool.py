@@ -219,7 +219,7 @@ class WorkerPool:
 
     def _run(self, entry: Running) -> None:
         try:
-            outcome = self._runner.run(entry.ctx)
+            outcome = self._runner.run(entry.ctx, partial(self._owner.may_begin, entry.request))
         except NotBegun as reason:
             log.info("firing %s is released: %s", entry.request.firing_id, reason)
             self._release(entry)

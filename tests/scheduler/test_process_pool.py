@@ -122,6 +122,20 @@ def test_a_closed_pool_begins_nothing() -> None:
         pool.take(Allowed())
 
 
+def test_a_node_looks_once_more_when_a_process_took_its_time_to_start(
+    make_pool: MakePool, owner: Owner
+) -> None:
+    looks = iter([True, False, True])
+    owner.begins = lambda request: next(looks)
+    pool = make_pool(1)
+    pool.submit_many([ask(jobs.who, 1)])
+    assert pool.wait_idle(30)
+    assert (owner.given_back, owner.outcomes) == ([1], {})
+    pool.submit_many([ask(jobs.who, 2)])
+    assert pool.wait_idle(30)
+    assert owner.kinds() == {2: "succeeded"}, "the worker is there now"
+
+
 def test_when_no_process_can_be_started_the_firing_is_given_back(
     make_pool: MakePool, owner: Owner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
