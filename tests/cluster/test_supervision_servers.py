@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from qsched import Node
 from support.ledger import Ledger
 from support.nodes import JOBS, NodeProcess, Nodes
 from support.servers import MariaServer, PostgresServer, Server, mariadb_server, postgres_server
+from support.standby import Standby
 from support.waiting import wait_until
 
 YAML = """
@@ -173,6 +175,12 @@ def _state(scene: Scene, firing: int) -> list[tuple[Any, ...]]:
 
 def _nothing_else_happened(scene: Scene) -> None:
     """No slot was decided twice or not at all, nothing ran twice, and the node is the one it was."""
+    _no_slot_was_lost_or_doubled(scene)
+    assert scene.rows("SELECT incarnation, state FROM qsched_nodes") == [(1, "up")]
+    assert "node.fenced" not in scene.node.log()
+
+
+def _no_slot_was_lost_or_doubled(scene: Scene) -> None:
     decided = scene.rows(
         "SELECT MIN(scheduled_at), MAX(scheduled_at), SUM(covers), COUNT(*), COUNT(DISTINCT scheduled_at)"
         " FROM qsched_firings WHERE trigger_id = (SELECT id FROM qsched_triggers WHERE name = 'tick')"
@@ -182,8 +190,6 @@ def _nothing_else_happened(scene: Scene) -> None:
     assert int(slots) in range((last - first) // SECOND, (last - first) // SECOND + 2)
     ran = [line["slot"] for line in scene.ledger.lines("ran")]
     assert len(ran) == len(set(ran))
-    assert scene.rows("SELECT incarnation, state FROM qsched_nodes") == [(1, "up")]
-    assert "node.fenced" not in scene.node.log()
 
 
 def test_a_start_waits_for_a_database_that_takes_no_writes_and_says_so(server: Server) -> None:
@@ -246,3 +252,37 @@ def _full(server: Any) -> tuple[str, Callable[[], None]]:
 def _give_more(server: MariaServer, held: Any, user: str) -> None:
     held.close()
     server.execute(f"ALTER USER {user} WITH MAX_USER_CONNECTIONS 50")
+
+
+@pytest.mark.long
+def test_a_fail_over_to_a_standby_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """The primary dies as in a power cut, the standby is promoted; nobody starts a node anew or tells it anything."""
+    with postgres_server() as primary, ExitStack() as stack:
+        database = primary.new_database().rpartition("/")[2]
+        open_store(primary.url_of(database), create=True).close()
+        standby = stack.enter_context(Standby(primary))
+        standby.wait_in_step()
+        hosts = "&".join(f"host=127.0.0.1:{each.port}" for each in (primary, standby))
+        either = f"postgresql://qsched@/{database}?{hosts}&target_session_attrs=read-write"
+        nodes = stack.enter_context(Nodes(tmp_path, either))
+        scene = Scene(nodes)
+        waiting = Node(standby.url_of(database), name="two")  # knows the standby alone
+        stack.callback(waiting.stop)
+        waiting.start()
+        wait_until(waiting.health, "it to say what it waits for", within=60)
+        assert "read-only" in waiting.health()["start"]
+        primary.kill()
+        wait_until(
+            lambda: "store.unavailable" in scene.node.log(), "the node to miss its database", within=60
+        )
+        standby.promote()
+        promoted = _clock.wall()
+        assert scene.wait_for_a_tick(since=promoted) - promoted < 30 * SECOND
+        assert waiting.wait_ready(60)
+        assert waiting.health() == {}
+        waiting.stop()
+        scene.nodes.url = standby.url_of(database)
+        assert scene.rows("SELECT incarnation FROM qsched_nodes WHERE name = 'one'") == [(1,)]
+        _no_slot_was_lost_or_doubled(scene)
+        scene.node.signal()
+        assert scene.node.wait() == 0
