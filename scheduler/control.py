@@ -11,7 +11,7 @@ from ..triggers.instant import rfc3339
 from ..triggers.job import JobPolicies, canonical
 from ..triggers.trigger import split_key
 from .effective import job_policies
-from .errors import Conflict, ConstraintHit, Refused, UnknownTrigger
+from .errors import Conflict, ConstraintHit, Refused, StoreUnavailable, UnknownTrigger
 from .firing import DUE, NewFiring, permit_key
 from .groups import end_group_pauses, pause_group, resume_group
 from .payload import checked_data
@@ -174,8 +174,12 @@ def fire(store: Store, key: str, **options: Unpack[FireOptions]) -> int:
 
     try:
         return store.transaction("fire", work)
-    except ConstraintHit:  # the same request came in twice at once
-        return store.transaction("fire", work)
+    except ConstraintHit:
+        pass  # the same request came in twice at once
+    except StoreUnavailable as error:
+        if not error.in_doubt:
+            raise
+    return store.transaction("fire", work)  # by its request key it is the same firing, whether it landed or not
 
 
 def next_slots(tx: Tx, key: str, count: int) -> list[int]:

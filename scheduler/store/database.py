@@ -27,6 +27,8 @@ DEFAULT_LEASE = 15 * SECOND
 _PATIENCE = 10.0
 """Seconds for which a transaction is repeated that was a deadlock's victim or found the database busy."""
 
+_LOOK_FIRST = "it may have been done, for the answer to its COMMIT was lost: look before you do it again"
+
 _YIELD = 0.002
 _CONTENDED = 1.0
 """An SQLite writer that met another process within a second lets 2 ms pass between its transactions (E6)."""
@@ -328,5 +330,5 @@ def _failure(name: str, error: exc.DBAPIError, trouble: Trouble, *, in_doubt: bo
     if trouble is Trouble.REPEAT:
         return StoreUnavailable(f"{name}: the database stayed busy: {words_of(error)}", hint=hint)
     if trouble is Trouble.LOST:
-        return StoreUnavailable(text, hint=hint, in_doubt=in_doubt)
+        return StoreUnavailable(text, hint=_LOOK_FIRST if in_doubt else hint, in_doubt=in_doubt)
     return StoreError(text, hint=hint)
