@@ -211,7 +211,7 @@ class Elector:
         self._untroubled()
         if term is None:
             return
-        self._leaderless = None
+        self._leaderless, self._told_leaderless = None, False
         who.planned_at = self._parts.clock.monotonic()  # its time to show that it can begins now
         who.left_by_leader = who.strange_to_leader = frozenset()
         who.leader_mode = True
