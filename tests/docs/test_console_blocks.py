@@ -49,6 +49,7 @@ def test_what_a_document_does_can_be_done(
             reader.postgresql = str(request.getfixturevalue("postgresql_url"))
         if block.runs or block.file is not None:
             reader.does(block)
+    reader.leaves()  # now: the database of its nodes is gone before the reader is
 
 
 @pytest.mark.parametrize("block", of_kind("yaml"), ids=lambda block: block.place)

@@ -95,6 +95,7 @@ class Reader:
             os.kill(pid, signal.SIGTERM)
         for pid in self.nodes:
             self.ready.wait(pid)
+        self.nodes.clear()
 
     def _types(self, place: str, command: str, expected: str) -> None:
         if self.postgresql is not None:
