@@ -23,7 +23,9 @@ def _clock(item: Item) -> str:
 
 
 def _trouble(item: Item) -> str:
-    said = [f"{item[kind]} {kind}" for kind in ("undecidable", "unloadable") if item[kind]]
+    said = [] if item["verdict"] is None else [f"declared dead: {item['verdict']}"]
+    said += [f"{loop}: {reason}" for loop, reason in item["health"].items()]
+    said += [f"{item[kind]} {kind}" for kind in ("undecidable", "unloadable") if item[kind]]
     return ", ".join(said) or "-"
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..process_mark import is_gone
 from .cluster_rows import Coordination, choose_coordination
 from .session_lock import backend_sql
 from .tables import nodes
@@ -71,7 +72,8 @@ class Peer(NamedTuple):
 
 
 def register(tx: Tx, facts: NodeFacts, state: str = UP) -> tuple[int, str]:
-    """Enter a new incarnation; answers (incarnation, name). A name that a live node bears gets a suffix (`-2`).
+    """Enter a new incarnation; answers (incarnation, name). A name that a live node bears gets a suffix (`-2`); one whose
+    process is seen to be gone bears none any more, so that whoever is started in its place is called the same.
 
     Raises Conflict where live nodes work in another mode than the one it asks for.
     """
@@ -79,7 +81,7 @@ def register(tx: Tx, facts: NodeFacts, state: str = UP) -> tuple[int, str]:
     # This locks the cluster row, which serialises registrations: two nodes that start at once must not both find the name
     # free, nor each set a mode of its own.
     choose_coordination(tx, facts.coordination, facts.elector)
-    taken = {peer.name for peer in live_nodes(tx)}
+    taken = _names_taken(tx, facts.host)
     name, number = facts.name, 1
     while name in taken:
         number += 1
@@ -106,6 +108,15 @@ def register(tx: Tx, facts: NodeFacts, state: str = UP) -> tuple[int, str]:
     }
     result = tx.conn.execute(nodes.insert().values(**values))
     return int(result.inserted_primary_key[0]), name  # type: ignore[index]
+
+
+def _names_taken(tx: Tx, host: str) -> set[str]:
+    rows = tx.rows(
+        "SELECT name, host, pid, pid_started_at FROM qsched_nodes"
+        " WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ?",
+        *(tx.cluster, tx.now()),
+    )
+    return {row[0] for row in rows if row[1] != host or row[3] is None or not is_gone(row[2], row[3])}
 
 
 def share_alive(tx: Tx, incarnation: int) -> bool:

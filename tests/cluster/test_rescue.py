@@ -11,6 +11,7 @@ from qsched.scheduler.store.firing_reports import firing
 from qsched.scheduler.store.reports import nodes
 from qsched.triggers.retry import RetryPolicy
 
+from support.command_line import Command
 from support.declared import Declared
 from support.hand_node import HandNode, World, every, python
 
@@ -279,3 +280,17 @@ def test_the_lists_show_the_verdict_the_lost_attempt_and_its_recovery(world: Wor
     first, second = item["attempts"]
     assert (first["outcome"], first["node"], first["recovering"]) == ("lost", "one", False)
     assert (second["node"], second["recovering"]) == ("two", True)
+
+
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+def test_the_table_of_nodes_says_who_was_declared_dead_and_what_is_red(world: World, qsched: Command) -> None:
+    one, two = two_nodes(world)
+    one.kill()
+    world.live_until(lambda: states(world)[0][1] == "dead")
+    world.sql(
+        "UPDATE qsched_nodes SET health = ? WHERE incarnation = ?",
+        *('{"planner": "no success for 9 s"}', two.parts.who.incarnation),
+    )
+    said = qsched("--store", world.url, "--cluster", world.cluster, "nodes", "list", "--all").out.splitlines()
+    assert "declared dead: gone" in said[1]
+    assert "planner: no success for 9 s" in said[2]

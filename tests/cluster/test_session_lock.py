@@ -292,6 +292,23 @@ def test_a_process_that_ended_on_this_host_is_certainly_gone(
         assert witness.gone([node]) == {node.incarnation: True}
 
 
+@pytest.mark.parametrize("world", ["sqlite", "postgresql", "mariadb"], indirect=True)
+def test_who_is_started_in_the_place_of_a_process_that_is_gone_is_called_the_same(
+    world: World, sleeper: subprocess.Popen[bytes]
+) -> None:
+    with checker(world, name="web", mark=mark_of(os.getpid())) as first:
+        world.sql(
+            "UPDATE qsched_nodes SET pid = ?, pid_started_at = ? WHERE incarnation = ?",
+            *(sleeper.pid, mark_of(sleeper.pid), first.who.incarnation),
+        )
+        with checker(world, name="web") as second:
+            assert second.who.name == "web-2"
+            sleeper.kill()
+            sleeper.wait()
+            with checker(world, name="web") as third:
+                assert third.who.name == "web"
+
+
 def test_a_process_that_lives_on_this_host_is_not_gone_although_its_lock_is_free(server_world: World) -> None:
     with checker(server_world, mark=mark_of(os.getpid())) as one:
         witness = Witness(server_world.store, one.who, "here")
