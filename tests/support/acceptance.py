@@ -47,10 +47,10 @@ def write_yaml(folder: Path, triggers: int = TRIGGERS) -> tuple[Path, list[str]]
     return file, keys
 
 
-def four_nodes(nodes: Nodes, file: Path) -> None:
-    """Four `qsched node` processes, all with the file."""
+def four_nodes(nodes: Nodes, file: Path, *arguments: str) -> None:
+    """Four `qsched node` processes, all with the file and these arguments."""
     for number in range(4):
-        nodes.start(f"node{number}", file=file)
+        nodes.start(f"node{number}", *arguments, file=file)
     for node in nodes.all:
         node.wait_ready()
 
