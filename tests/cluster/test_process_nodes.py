@@ -32,6 +32,7 @@ jobs:
   in_process: {{python: "{jobs}:note", run_in: process, data: {{ledger: "{ledger}"}}}}
   spin: {{python: "{here}:spin", data: {{mark: "{folder}/spinning"}}}}
   note: {{python: "{jobs}:note", data: {{ledger: "{ledger}"}}}}
+  use_store: {{python: "{here}:use_store", data: {{url: "{url}"}}}}
   dies: {{python: "{here}:leave", data: {{status: 3}}, retry: {{max_retries: 2, delay: 10ms, retry_on: ExitCode}}}}
   fails:
     python: "{here}:fail"
@@ -44,6 +45,7 @@ triggers:
   spin: {{job: spin, cron: "0 0 1 1 *"}}
   dies: {{job: dies, cron: "0 0 1 1 *"}}
   fails: {{job: fails, cron: "0 0 1 1 *"}}
+  use_store: {{job: use_store, cron: "0 0 1 1 *"}}
   note: {{job: note, every: 1s, misfire: skip}}
 """
 
@@ -57,6 +59,7 @@ class Stage:
         self.spinning = nodes.folder / "spinning"
         file = nodes.folder / "qsched.yaml"
         names = {"here": PROCESS_JOBS, "jobs": JOBS, "ledger": self.ledger.path, "folder": nodes.folder}
+        names["url"] = nodes.url
         file.write_text(YAML.format(**names))
         self.store = open_store(nodes.url, create=True)
         apply(self.store, load([file], now=SystemClock().wall()), who="test")
@@ -170,3 +173,20 @@ def test_a_terminals_interrupt_is_a_drain_which_ends_bodies_that_hear_and_then_t
         assert stage.firing(trigger, "state, outcome, attempt") == ("due", None, 0)
     outcomes = rows(stage.store, "SELECT outcome FROM qsched_attempts")
     assert outcomes == [("interrupted",), ("interrupted",)]
+
+
+@pytest.mark.long
+def test_two_hundred_bodies_that_use_the_store_disturb_nobodys_connections(
+    store_url: str, tmp_path: Path
+) -> None:
+    """B51: nothing of the node's connections is in its workers."""
+    with Nodes(tmp_path, store_url) as nodes:
+        stage = Stage(nodes)
+        stage.node("one", "--capacity", "4")
+        for _ in range(200):
+            fire(stage.store, "use_store")
+        ended = "SELECT count(*) FROM qsched_firings WHERE trigger_name = 'use_store' AND state = 'succeeded'"
+        wait_until(lambda: rows(stage.store, ended) == [(200,)], "all of them", within=180)
+        assert nodes.troubles() == []
+        assert nodes.stop() == [0]
+        stage.store.close()

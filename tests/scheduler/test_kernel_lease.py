@@ -189,6 +189,9 @@ def test_a_lease_that_is_not_renewed_ends_bodies_while_the_node_lives(
 def test_a_killed_node_takes_its_bodies_along_at_once(host: Callable[..., Host], how: str, job: str) -> None:
     node = host(600, how, job)
     started = node.worker.children(recursive=True)
+    if how == "never":
+        for process in (*node.guardians, node.worker, *started):
+            process.send_signal(signal.SIGSTOP)  # so that they see nothing of it themselves
     node.host.send_signal(signal.SIGKILL)
     _wait_for_end(*node.guardians, node.worker, *started)
 

@@ -121,7 +121,7 @@ def test_what_cannot_be_started_is_told_and_the_guardian_lives_on(guardian: Plai
 
 
 def test_frames_come_whole_however_they_are_cut() -> None:
-    messages = [{"a": 1}, {"text": "ü\ud800\0" * 1000}, {}, {"list": [None, True, 1.5]}]
+    messages: list[dict[str, Any]] = [{"a": 1}, {"text": "ü\ud800\0" * 1000}, {}, {"list": [None, True, 1.5]}]
     data = b"".join(framed(message) for message in messages)
     for size in (1, 3, 7, 1000, len(data)):
         reader = FrameReader()

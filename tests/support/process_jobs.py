@@ -326,3 +326,12 @@ def beat(ctx: JobContext, ledger: str, deaf: bool = False) -> None:
             threading.Event().wait(0.01)
         else:
             ctx.sleep(0.01)
+
+
+@job(run_in="process")
+def use_store(url: str) -> int:
+    """Use the node's own store, with connections of this process."""
+    from qsched import Scheduler  # here, where it is needed: other bodies see that the worker has brought none
+
+    with Scheduler(url) as scheduler:
+        return len(list(scheduler.triggers()))
