@@ -331,7 +331,8 @@ def beat(ctx: JobContext, ledger: str, deaf: bool = False) -> None:
 @job(run_in="process")
 def use_store(url: str) -> int:
     """Use the node's own store, with connections of this process."""
-    from qsched import Scheduler  # here, where it is needed: other bodies see that the worker has brought none
+    # Where it is needed: other bodies see that their worker has brought none.
+    from qsched import Scheduler
 
     with Scheduler(url) as scheduler:
         return len(list(scheduler.triggers()))
