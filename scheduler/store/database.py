@@ -117,7 +117,8 @@ class Store:
         return self._repeated(name, lambda tx: work(tx.conn), _Manner("schema"), patience)
 
     def _repeated(self, name: str, work: Callable[[Tx], T], manner: _Manner, patience: float) -> T:
-        until = self._clock.monotonic() + patience
+        began = self._clock.monotonic()
+        until = began + patience
         replaced = False
         while True:
             stage = ["connect"]
@@ -147,7 +148,9 @@ class Store:
                 raise
             # 1-3 ms, jittered: two that collided must not collide again, and SQLite's own waiting is unfair.
             self._contended_at = self._clock.monotonic()
-            self._clock.wait(self._never, 0.001 + 0.002 * self._random.random())
+            # Who has held it for a second is not asked five hundred times in the next.
+            often = 1 if self._contended_at - began < _CONTENDED else 5 if manner.lane == "check_in" else 12
+            self._clock.wait(self._never, often * (0.001 + 0.002 * self._random.random()))
 
     def _once(self, work: Callable[[Tx], T], manner: _Manner, stage: list[str]) -> T:
         with self.gate.held(urgent=manner.lane == "check_in"):
