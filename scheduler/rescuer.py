@@ -63,13 +63,14 @@ class Rescuer:
             return self._interval
         try:
             nodes, now = parts.store.read("observe", lambda tx: (observed(tx), tx.now()))
-            self._watch(nodes, now, sent)
+            answered = parts.clock.monotonic()
+            self._watch(nodes, now, (sent, answered))
             self._rescue(now)
         except StoreUnavailable:
             self._suspicions.forget()
             raise
         self._sweep(nodes, now)
-        return max(0.0, self._suspicions.next_look() - (parts.clock.monotonic() - sent))
+        return max(0.0, self._suspicions.next_look() - (parts.clock.monotonic() - answered))
 
     def _sweep(self, nodes: Sequence[Observed], now: int) -> None:
         """What the sweeper fails of must not keep the rescuer from its own work."""
@@ -85,14 +86,14 @@ class Rescuer:
 
     # -- dead verdicts -------------------------------------------------------------------------------------------------
 
-    def _watch(self, nodes: list[Observed], now: int, at: float) -> None:
+    def _watch(self, nodes: list[Observed], now: int, between: tuple[float, float]) -> None:
         suspicions, me = self._suspicions, self._parts.who.incarnation
         if (steady := self._senses.steady_since()) != self._steady:
             self._steady = steady
             suspicions.forget()
-        if steady > at:
+        if steady > between[0]:
             return  # one's own check-ins fail
-        suspicions.look([node for node in nodes if node.incarnation != me], now=now, at=at)
+        suspicions.look([node for node in nodes if node.incarnation != me], now=now, between=between)
         suspects = suspicions.suspects()
         suspicions.found(self._senses.gone(suspects) if suspects else {})
         for node in suspicions.newly_silent():

@@ -52,10 +52,15 @@ class Suspicions:
         self._seen = {}
         self._at = None
 
-    def look(self, nodes: Sequence[Observed], *, now: int, at: float) -> None:
-        """These nodes are up or draining, at `now` by the database's clock and `at` by one's own."""
-        self._step = 0.0 if self._at is None else min(at - self._at, 2 * self._interval)
-        self._at, self._now = at, now
+    def look(self, nodes: Sequence[Observed], *, now: int, between: tuple[float, float]) -> None:
+        """These nodes are up or draining, at `now` by the database's clock and by one's own `between` question and answer.
+
+        What was seen last may be as young as its answer, and what is seen now as old as its question: only the time
+        between those two is certain.
+        """
+        asked, answered = between
+        self._step = 0.0 if self._at is None else max(0.0, min(asked - self._at, 2 * self._interval))
+        self._at, self._now = answered, now
         self._seen = {node.incarnation: self._looked(node) for node in nodes}
 
     def _looked(self, node: Observed) -> _Seen:

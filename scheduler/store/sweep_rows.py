@@ -45,7 +45,8 @@ _LOOKS = (
         IDLE_PERMIT,
         "p.firing_id, p.permit_key, p.n, p.fence FROM qsched_permits p LEFT JOIN qsched_firings f ON f.id = p.firing_id"
         " WHERE p.cluster = ? AND p.firing_id IS NOT NULL"
-        " AND (f.id IS NULL OR f.state <> 'running' OR p.fence IS NULL OR f.fence <> p.fence)",
+        " AND (f.id IS NULL OR f.state <> 'running' OR p.fence IS NULL OR f.fence <> p.fence"
+        " OR f.permit_key IS NULL OR f.permit_key <> p.permit_key)",
         "c",
     ),
     (
