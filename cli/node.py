@@ -115,6 +115,16 @@ def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
     made = NodeSettings(
         apps=options.pop("app"), files=options.pop("file"), cluster=settings.cluster, **options
     )
+    _ignore_late_signals()
     code = Node(settings.store, made).run()
     leave_soon(code)
     return code
+
+
+def _ignore_late_signals() -> None:
+    """`run` listens to signals, and puts back what was there before: one more of them must not spoil the exit code of a
+    node that has ended."""
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)

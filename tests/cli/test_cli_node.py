@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -51,6 +51,18 @@ def node(folder: Path, url: str, *options: str, **environment: str) -> Iterator[
 def ran(folder: Path) -> int:
     """How many times the job has said so in the node's log."""
     return (folder / "log").read_text().count("succeeded, wrote")
+
+
+def test_signals_that_come_as_a_node_leaves_do_not_spoil_its_exit_code(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with node(tmp_path, sqlite_url) as child:
+        wait_until(lambda: "node.ready" in (tmp_path / "log").read_text(), "the node")
+        while child.poll() is None:
+            child.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(0.001)
+        assert child.returncode in (0, 8)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -138,6 +138,27 @@ def test_what_runs_gets_its_permit_back_and_no_second_one_starts(world: World, b
     assert len(node.taken) == 1
 
 
+def test_a_permit_held_by_what_needs_none_is_given_back_while_that_runs(world: World) -> None:
+    world.apply(
+        every("free", 10),
+        every("alone", 10, job="alone"),
+        jobs=[python("report"), python("alone", overlap="queue")],
+    )
+    world.functions["alone"] = lambda: None
+    node = world.node()
+    world.pass_time(10)
+    held = {request.trigger: request for request in node.turn()}
+    node.finish(held["alone"])
+    world.sql(
+        "UPDATE qsched_permits SET firing_id = ?, fence = 1 WHERE cluster = ?",
+        *(held["free"].firing_id, world.store.cluster_id),
+    )
+    world.pass_time(10)
+    assert [request.trigger for request in node.turn()] == ["free"]
+    world.live(2)
+    assert "alone" in [request.trigger for request in node.taken]
+
+
 @pytest.mark.parametrize("broken", CLOCKS, ids=lambda broken: broken.name)
 def test_a_clock_is_derived_again_from_its_trigger(world: World, broken: Broken) -> None:
     one_node(world)
