@@ -123,7 +123,7 @@ def check_prompt(evidence: Evidence) -> list[Violation]:
 
 def _hindrances(evidence: Evidence) -> Callable[[float, float], bool]:
     """Whether a time touches a fault, or the settling after one."""
-    settling = 2 * evidence.settings.lease + 3
+    settling = min(2 * evidence.settings.lease, 4.0) + 3
     # A node's wrong clock must not hinder anything.
     spans = [(spell.began, spell.ended + settling) for spell in evidence.spells if spell.kind != "clock"]
     for process in evidence.processes:

@@ -35,7 +35,7 @@ def _covered(evidence: Evidence, slots: Slots, key: str, rows: list[dict[str, An
     decided: dict[int, int] = {}
     for row in rows:
         first, last = row["first_scheduled_at"], row["scheduled_at"]
-        if slots.of(key) and last > slots.of(key)[-1]:
+        if last > slots.last:
             continue  # after the end that is looked at
         within = slots.within(key, first, last)
         if not within or within[0] != first or within[-1] != last:

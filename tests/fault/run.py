@@ -1,6 +1,7 @@
 """One run: a stage, a load, a plan of faults; then everything is healed, comes to rest, and is read for the checker."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -31,6 +32,8 @@ class Run:
         self.seed = seed
         self.folder = folder
         self._clock = SystemClock()
+        if (folder / "facts.json").exists():  # an older run's bodies would be taken for this one's
+            shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
 
     def play(self, faults: Sequence[Fault]) -> None:

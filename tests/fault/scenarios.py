@@ -219,17 +219,14 @@ def stall(database: str, seconds: float) -> Scenario:
 
 def takeover(database: str, times: int, *, silent: bool = False, fast: bool = False) -> Scenario:
     """A node is killed (or falls silent) in the middle of a job, again and again: how long until another has it?"""
-    profile = _profile(database, "takeover", 2, capacity=4, drain_timeout=2.0)
+    profile = _profile(database, "takeover", 2, drain_timeout=8.0)
     if fast:
         profile = replace(profile, check_in=0.5, lease=1.5)
-    length = max(12.0, 3 * profile.lease)
 
     def load(start: int) -> Workload:
         del start
-        jobs = (JobFacts("long", {"seconds": length, "deaf": True}, recovery=True),)
-        return Workload(
-            jobs, (TriggerFacts("long_2", "long", every=2), TriggerFacts("long_3", "long", every=3))
-        )
+        jobs = (JobFacts("long", {"seconds": 3.0 if fast else 6.0}, recovery=True),)
+        return Workload(jobs, (TriggerFacts("long_1", "long", every=1),))
 
     def script(scene: Scene) -> None:
         for number in range(times):

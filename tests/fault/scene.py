@@ -73,6 +73,10 @@ class Scene:
         self.until(
             lambda: seat.life is not None and seat.life is not old, f"{seat.name} to leave", within=within
         )
+        self.back(seat, within)
+
+    def back(self, seat: Seat, within: float = 60.0) -> None:
+        """Until the seat's node takes work."""
         self.until(
             lambda: seat.life is not None and seat.life.ready, f"{seat.name} to be ready", within=within
         )

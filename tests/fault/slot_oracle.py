@@ -68,6 +68,7 @@ class Slots:
     """All triggers' slots up to the end of a run, by the trigger's key."""
 
     def __init__(self, evidence: Evidence, last: int) -> None:
+        self.last = last
         self._of: dict[str, list[int]] = {}
         versions: dict[str, list[Change]] = {}
         decided: dict[str, list[Change]] = defaultdict(list)

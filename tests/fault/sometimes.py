@@ -143,9 +143,10 @@ def times(evidence: Evidence) -> dict[str, float]:
     found: dict[str, float] = {}
     for kind in ("gone", "silent"):
         clean = [each for each in takeovers(evidence) if each.kind == kind and each.clean]
-        found[f"takeovers {kind}, measured"] = len(clean)
-        found[f"takeover {kind}, worst"] = round(max((each.seconds for each in clean), default=0.0), 3)
-        found[f"takeover {kind}, promised"] = max((each.bound for each in clean), default=0.0)
+        if clean:
+            found[f"takeovers {kind}"] = len(clean)
+            found[f"takeover {kind}, worst"] = round(max(each.seconds for each in clean), 3)
+            found[f"takeover {kind}, promised"] = max(each.bound for each in clean)
     late = unhindered(evidence)
     found["calm firings"] = len(late)
     found["calm lateness, worst"] = round(max((each.seconds for each in late), default=0.0), 3)
