@@ -1,12 +1,17 @@
 """`qsched nodes`: who runs it."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from .render import Listing, show
+from .render import Listing, say, show
 from .rows import ago_cell
 from .settings import Settings
 from .table import Column, Item, state_cell
 from .tree import Leaf, Tree, command
+
+if TYPE_CHECKING:
+    from ..scheduler.store.database import Store
 
 nodes = Tree(
     "nodes",
@@ -59,3 +64,23 @@ def list_nodes(settings: Settings, ended: bool) -> None:
     store = settings.reading()
     items = read_nodes(store, ended_since=0 if ended else None)
     show(settings, _NODES, items, lambda: database_now(store))
+    if settings.output in ("table", "wide"):
+        _say_who_decides(store)
+
+
+def _say_who_decides(store: "Store") -> None:
+    """Where nobody leads a cluster that should be led: what its nodes do meanwhile."""
+    if store.cluster_id is None:
+        return
+    from ..scheduler.store.cluster_rows import LEADER, look_at_leader
+    from ..triggers.instant import rfc3339
+
+    seen = store.read("coordination", look_at_leader)
+    row = seen.row
+    if row.fallen_back_at is not None:
+        since = rfc3339(row.fallen_back_at)
+        say(
+            f"row locks since {since}, until a leader is elected again: the nodes that know its Redis say why"
+        )
+    elif row.mode == LEADER and (row.leader is None or (row.leader_until or 0) <= seen.now):
+        say("nobody leads now: what is due is decided when somebody does")
