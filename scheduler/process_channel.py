@@ -141,24 +141,25 @@ class ProcessChannel:
                     self._break("closed its channel")
                     silent_until = None
             if not self._ended:
+                self._write()
                 poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._out else 0))
             for descriptor, event in poll.poll(self._patience(errand, silent_until)):
                 if descriptor == self._wake_in:
                     os.read(self._wake_in, _PIECE)
                     continue
-                if event & select.POLLOUT:
-                    self._write()
                 if event & ~select.POLLOUT and self._read(hear):
                     return True
                 if self._ended:
                     poll.unregister(self._socket)
-        for _ in range(
-            _LAST_PIECES
-        ):  # what it had still said, not what somebody who escaped with its channel says
-            if self._ended:
-                break
+        return self._heard_out(hear)
+
+    def _heard_out(self, hear: Hear) -> bool:
+        """Hear what a process that is gone had still said; not for ever, somebody may have escaped with its channel."""
+        pieces = 0
+        while not self._ended and pieces < _LAST_PIECES:
             if self._read(hear):
                 return True
+            pieces += 1
         return False
 
     def kill(self) -> None:
@@ -195,6 +196,9 @@ class ProcessChannel:
         return int(min(waits) * 1000) + 1 if waits else None
 
     def _write(self) -> None:
+        """Send what is to be sent, as far as it goes."""
+        if not self._out:
+            return
         try:
             sent = self._socket.send(self._out[:_PIECE])
         except BlockingIOError:
