@@ -10,6 +10,7 @@ import pytest
 import qsched
 from support.tree import HOUSE, ROOT, files, module_name, refuse, shown
 
+HARNESSES = {"fault", "interleave", "mutants", "sim"}
 TOP = {
     *HOUSE,
     *("tests", "docs", "examples", "benchmarks", ".ci"),
@@ -83,9 +84,9 @@ def test_no_file_names_a_place_on_the_machine_it_was_written_on() -> None:
 def test_test_files_have_names_of_their_own() -> None:
     """pytest and mypy see the tests without packages, where two files of one name are one module.
 
-    A conftest.py is pytest's own: known by its folder, and imported by nobody.
+    A conftest.py is pytest's own, a __main__.py Python's: known by its folder, and imported by nobody.
     """
-    shared = {"__init__.py", "conftest.py"}
+    shared = {"__init__.py", "__main__.py", "conftest.py"}
     names = [path.name for path in files("tests", ending=".py") if path.name not in shared]
     assert sorted(names) == sorted(set(names))
 
