@@ -7,7 +7,7 @@ MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check gate sim bench links clean
+.PHONY: help demo test check gate sim interleave bench links clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -31,6 +31,9 @@ gate: $(INSTALLED)  ## every test in its long form
 SEEDS ?= 5000
 sim: $(INSTALLED)  ## thousands of seeds of the whole protocol, in virtual time
 	PYTHONPATH=tests $(BIN)/python -m sim --seeds $(SEEDS)
+
+interleave: $(INSTALLED)  ## each two operations of the protocol, statement by statement, on real servers
+	PYTHONPATH=tests $(BIN)/python -m interleave
 
 bench: $(INSTALLED)  ## the measurements, one after another
 	@set -e; export PYTHONPATH=tests; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -1,0 +1,201 @@
+"""Two operations against each other, in every order that may matter: played, looked at, and let come to rest."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from qsched.scheduler.control import resume
+from qsched.scheduler.errors import UnknownTrigger
+
+from support.hand_node import HandNode
+
+from .accesses import order_matters, order_matters_within
+from .acts import EDITED, OPERATIONS, Seat
+from .ends import End, end_of, ledger_of
+from .explorer import Chance, EveryOrder, FewSwitches, Given, Search, letters
+from .orders import Played, broken_orders
+from .photograph import Rows
+from .promises import Moment, broken, left_over, unlike_memory
+from .setting import KEYS, TRIGGERS, Setting
+from .turnstile import Actor, Event
+
+BESIDE = "beside"
+"""Each side has a node of its own."""
+WITHIN = "within"
+"""Both are threads of one node."""
+
+_REST = (3, 9, 25, 28, 3)
+"""Seconds that pass between the rounds in which all come to rest: in the end the lease of whoever was lost has passed."""
+SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Who meets whom, and where."""
+
+    first: str
+    second: str
+    place: str = BESIDE
+
+    def __str__(self) -> str:
+        return f"{self.first}:{self.second}" + ("" if self.place == BESIDE else f":{self.place}")
+
+
+def pairs(names: Sequence[str] = tuple(OPERATIONS)) -> Iterator[Pair]:
+    """Every operation with every other one and with itself, and the loops of one node with each other."""
+    for place, first in enumerate(names):
+        for second in names[place:]:
+            yield Pair(first, second)
+            one, other = OPERATIONS[first].loop, OPERATIONS[second].loop
+            if one is not None and other is not None and one != other:
+                yield Pair(first, second, WITHIN)
+
+
+@dataclass
+class Found:
+    """What came of a pair."""
+
+    pair: Pair
+    played: int = 0
+    complete: bool = False
+    """Every order that may matter was played."""
+    waited: Counter[str] = field(default_factory=Counter)
+    """{statement: how often it waited for the other side's lock}"""
+    deadlocks: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    violations: list[tuple[str, list[str], list[Event]]] = field(default_factory=list)
+    ends: dict[End, list[str]] = field(default_factory=dict)
+    """{how it was left: what is wrong with that}"""
+    ledgers: dict[End, str] = field(default_factory=dict)
+    """{what the ledger says at rest: an order that leads to it}"""
+    serial: set[End] = field(default_factory=set)
+    steps: int = 0
+    diverged: int = 0
+
+    @property
+    def strange(self) -> dict[End, str]:
+        """Ledgers that no order of one after the other leads to."""
+        return {ledger: order for ledger, order in self.ledgers.items() if ledger not in self.serial}
+
+
+class Duel:
+    """One pair on one server."""
+
+    def __init__(self, setting: Setting, pair: Pair) -> None:
+        self._setting = setting
+        self.found = Found(pair)
+        one, two, _ = setting.nodes
+        within = pair.place == WITHIN
+        self._operations = (OPERATIONS[pair.first], OPERATIONS[pair.second])
+        self._seats = (Seat(setting, one, two), Seat(setting, one if within else two, two if within else one))
+        setting.begin_anew()
+        for operation, seat in zip(self._operations, self._seats, strict=True):
+            operation.arrange(seat)
+        setting.mark()
+        self._incarnations = [seat.node.parts.who.incarnation for seat in self._seats]
+        self._now: Rows | None = setting.rows
+
+    def every_order(self, limit: int, seed: int) -> Found:
+        """All orders that may matter; if those are more than `limit`, also ones with few switches, and some by chance."""
+        found, within = self.found, self.found.pair.place == WITHIN
+        for letter in "ab":
+            self.play(Given(letter * 500))
+            found.serial = set(found.ledgers)
+        search = EveryOrder(order_matters_within if within else order_matters)
+        found.complete = self._walk(search, limit)
+        if not found.complete:
+            self._walk(FewSwitches(), limit // 2)
+            self._walk(Chance(f"{seed} {found.pair}"), limit // 10)
+        return found
+
+    def _walk(self, search: Search, limit: int) -> bool:
+        for _ in range(limit):
+            if not search.again(self.play(search)):
+                self.found.diverged += search.diverged
+                return True
+        self.found.diverged += search.diverged
+        return False
+
+    def play(self, search: Search) -> list[Event]:
+        """One order, from the marked moment to rest."""
+        setting, found = self._setting, self.found
+        setting.restore(self._now)
+        actors = setting.turnstile.play(
+            [lambda o=o, s=s: o.act(s) for o, s in zip(self._operations, self._seats, strict=True)],  # type: ignore[misc]
+            search.choose,
+        )
+        events = setting.turnstile.events
+        self._now = setting.camera.take()
+        self._count(events)
+        problems = self._problems(actors, events)
+        end = end_of(setting.rows, self._now, setting.nodes)
+        if end not in found.ends:
+            found.ends[end] = self._come_to_rest(letters(events))
+        problems += found.ends[end]
+        if problems:
+            found.violations.append((letters(events), problems, list(events)))
+        return events
+
+    def _count(self, events: Sequence[Event]) -> None:
+        found = self.found
+        found.played += 1
+        found.steps += len(events)
+        for event in events:
+            found.waited[str(event.step)] += event.waited
+            if event.failed is not None:
+                dead = "eadlock" in event.failed
+                found.deadlocks += dead
+                found.refused[event.failed.splitlines()[0][:100]] += not dead
+
+    def _problems(self, actors: Sequence[Actor], events: Sequence[Event]) -> list[str]:
+        assert self._now is not None
+        pair = self.found.pair
+        moment = Moment(self._setting.rows, self._now)
+        problems = [
+            f"no operation fails: side {'ab'[side]} raised {actor.error!r}"
+            for side, actor in enumerate(actors)
+            if actor.error is not None
+        ]
+        problems += broken(moment, SCHEDULES)
+        problems += unlike_memory(moment, self._setting.nodes)
+        played = Played((pair.first, pair.second), self._seats, actors, events, self._incarnations)
+        return problems + broken_orders(played, moment)
+
+    # -- rest ----------------------------------------------------------------------------------------------------------
+
+    def _come_to_rest(self, order: str) -> list[str]:
+        """Let everybody live on for a while, under row locks; what is then still wrong."""
+        setting = self._setting
+        world = setting.world
+        world.ended.clear()
+        world.sql("UPDATE qsched_clusters SET coordination = 'row_locks', leader_incarnation = NULL")
+        for key in KEYS:
+            with suppress(UnknownTrigger):
+                resume(world.store, [key])
+        for node in setting.nodes:
+            node.parts.hand.capacity = 20
+            node.parts.who.leader_mode, node.parts.who.term = False, None
+        for seconds in _REST:
+            world.pass_time(seconds)
+            self._live(setting.nodes)
+        self._now = setting.camera.take()
+        self.found.ledgers.setdefault(ledger_of(self._now), order)
+        moment = Moment(setting.rows, self._now)
+        return [f"{each} (at rest)" for each in (*broken(moment, SCHEDULES), *left_over(moment, world.time))]
+
+    def _live(self, nodes: Sequence[HandNode]) -> None:
+        """All check in, what runs succeeds, one rescues, and two take and run until there is nothing more to do."""
+        for node in nodes:
+            node.check_in.step()
+            _succeed(node)
+        nodes[0].rescuer.step()
+        for node in nodes[:2]:
+            while node.turn():
+                _succeed(node)
+
+
+def _succeed(node: HandNode) -> None:
+    for request in list(node.taken):
+        node.end(request)
+    node.settle()

@@ -1,0 +1,79 @@
+"""The most telling pairs in their short form, on both servers; `make interleave` plays all pairs in full."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from qsched.scheduler import control
+from qsched.scheduler.store import finish
+
+from interleave.duel import Duel, Found, Pair
+from interleave.setting import Setting
+from support.servers import MariaServer, PostgresServer
+
+FEW = 20
+"""Together with those that have few switches, and those by chance, at most 34 orders of a pair."""
+PAIRS = [
+    Pair("take", "take"),
+    Pair("share", "share"),
+    Pair("take", "release"),
+    Pair("take", "pause"),
+    Pair("take", "check-in", "within"),
+    Pair("settle", "rescue-other"),
+    Pair("retry", "edit"),
+    Pair("release", "delete"),
+    Pair("check-in", "mark-gone"),
+    Pair("plan", "take-over"),
+    Pair("rescue", "rescue"),
+    Pair("fire", "fire"),
+]
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:
+    """The moment at which operations meet, on each server in turn."""
+    fixture = {"postgresql": "postgres", "mariadb": "mariadb"}[request.param]
+    server: PostgresServer | MariaServer = request.getfixturevalue(fixture)
+    made = Setting(server.new_database())
+    yield made
+    made.close()
+
+
+def met(setting: Setting, pair: Pair, limit: int = FEW) -> Found:
+    return Duel(setting, pair).every_order(limit, seed=1)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_no_order_of_two_operations_breaks_a_promise(setting: Setting, pair: Pair) -> None:
+    found = met(setting, pair)
+    assert found.violations == []
+    assert found.played > 2
+
+
+def test_a_statement_that_waits_is_known_by_the_server_and_goes_on_with_the_lock(setting: Setting) -> None:
+    found = met(setting, Pair("pause", "pause"))
+    waited = [text for text, times in found.waited.items() if times]
+    assert waited != []
+    assert all("FOR UPDATE" in text for text in waited)
+    assert found.complete
+
+
+def test_a_lock_that_is_missing_is_seen_in_some_orders_and_not_in_others(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is given back must hold its trigger's clock, or a deletion at that moment leaves it due for ever."""
+    monkeypatch.setattr(finish, "lock_clocks", lambda tx, ids: None)
+    found = met(setting, Pair("release", "delete"), limit=200)
+    assert {problem.partition(":")[0] for _, problems, _ in found.violations for problem in problems} == {
+        "nothing is stuck"
+    }
+    assert 0 < len(found.violations) < found.played
+
+
+def test_an_operation_that_fails_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(control, "insert_firings", fails)
+    ((_, problems, _), *_) = met(setting, Pair("fire", "settle"), limit=1).violations
+    assert problems == ["no operation fails: side a raised KeyError('a bug')"]
