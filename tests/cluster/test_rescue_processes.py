@@ -57,3 +57,20 @@ def test_a_node_that_was_stopped_beyond_its_lease_is_told_and_finishes_nothing(
         assert (row["state"], row["outcome"], row["recovering"]) == ("succeeded", "succeeded", True)
         after = rivals.fire("hold_alone")  # and both go on
         rivals.began(after)
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_sixteen_bodies_that_never_wait_starve_no_check_in(store_url: str, tmp_path: Path) -> None:
+    """Pure Python on every core for two minutes (B05): the check-in has a thread of its own, and nobody is declared dead."""
+    with Nodes(tmp_path, store_url) as nodes, Rivals(nodes, "hogs", capacity=16) as rivals:
+        busy = rivals.start()
+        busy.wait_ready()
+        firings = [rivals.fire("hog", seconds=120.0) for _ in range(16)]
+        for firing in firings:
+            rivals.began(firing)
+        rivals.start().wait_ready()
+        for firing in firings:
+            assert rivals.ended(firing, within=300)["told"] is None
+        assert "node.dead" not in "".join(node.log() for node in nodes.all)
+        assert "node.untrusted" not in busy.log()

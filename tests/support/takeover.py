@@ -19,10 +19,12 @@ jobs:
   hold: {{python: "{TAKEOVER_JOBS}:hold", request_recovery: true}}
   hold_alone: {{python: "{TAKEOVER_JOBS}:hold_alone", request_recovery: true, overlap: queue}}
   fragile: {{python: "{TAKEOVER_JOBS}:fragile"}}
+  hog: {{python: "{TAKEOVER_JOBS}:hog"}}
 triggers:
   hold: {{job: hold, cron: "0 0 1 1 *"}}
   hold_alone: {{job: hold_alone, cron: "0 0 1 1 *"}}
   fragile: {{job: fragile, cron: "0 0 1 1 *"}}
+  hog: {{job: hog, cron: "0 0 1 1 *"}}
 """
 """Said in YAML: what somebody fires by hand before any node has loaded the code knows nothing of its decorator."""
 

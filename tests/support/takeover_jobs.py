@@ -34,3 +34,13 @@ def hold_alone(ctx: JobContext, ledger: str, seconds: float = 3600.0) -> None:
 def fragile(ctx: JobContext, ledger: str, seconds: float = 3600.0) -> None:
     """The same, and is not run again."""
     _hold(ctx, ledger, seconds)
+
+
+@job
+def hog(ctx: JobContext, ledger: str, seconds: float) -> None:
+    """Pure Python that never waits."""
+    append(ledger, what="began", at=_clock.wall(), **said(ctx))
+    until = _clock.monotonic() + seconds
+    while _clock.monotonic() < until and not ctx.cancelled:
+        pass
+    append(ledger, what="ended", at=_clock.wall(), told=ctx.cancel_reason, **said(ctx))
