@@ -13,7 +13,7 @@ from .stage import Stage
 
 _AGAIN = 0.7
 """Seconds after which a fault that found nothing to be done to is tried once more, elsewhere."""
-_TRIES = 6
+_TRIES = 15
 
 
 class Nemesis:

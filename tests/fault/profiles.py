@@ -26,12 +26,12 @@ LINK_FAULTS = {
 SERVER_FAULTS = {"db_restart": 8, "db_pause": 5, "terminate": 6}
 CLOCK_FAULTS = {"clock": 8}
 REDIS_FAULTS = {
-    "redis_kill": 11,
-    "redis_stop": 11,
+    "redis_kill": 13,
+    "redis_stop": 13,
     "redis_flush": 12,
-    "redis_pause": 11,
-    "redis_empty": 11,
-    "redis_readonly": 11,
+    "redis_pause": 13,
+    "redis_empty": 13,
+    "redis_readonly": 13,
     "redis_hold": 12,
 }
 SQLITE_FAULTS = {
@@ -64,6 +64,7 @@ class Profile:
     check_in: float = 0.5
     lease: float = 1.5
     drain_timeout: float = 3.0
+    leader_ttl: float = 2.0
     processes: bool = False
     """Whether jobs run in processes of their own, too."""
 
@@ -91,7 +92,7 @@ PROFILES = {
             "postgresql+redis",
             "postgresql",
             4,
-            {**_share(0.42), **REDIS_FAULTS},
+            {**_share(0.40), **REDIS_FAULTS},
             minutes=6.5,
             redis=True,
             coordination="leader",

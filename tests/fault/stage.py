@@ -127,6 +127,7 @@ class Stage:
             command += [f"--{option.replace('_', '-')}", f"{round(getattr(profile, option) * 1000)}ms"]
         if profile.coordination is not None:
             command += ["--coordination", profile.coordination]
+            command += ["--leader-ttl", f"{round(profile.leader_ttl * 1000)}ms"]
         environment = {SECRET: self.secret, "QSCHED_STORE": self.inspector.url, "QSCHED_LOG": "text"}
         database = redis = None
         if self.database is not None:
