@@ -51,8 +51,10 @@ class Rescuer:
         self._suspicions = Suspicions(self._interval)
         self._steady = float("-inf")
         self._seen_before: set[tuple[int, int]] = set()
+        self._refused: set[int] = set()
+        self._failing = Episode(parts.clock)
         self._sweeper = Sweeper(parts, senses.rescued)
-        self._episode = Episode(parts.clock)
+        self._sweep_failing = Episode(parts.clock)
 
     def step(self) -> float:
         """Look at the others, end what is to be ended; answers the seconds until the next look."""
@@ -79,10 +81,10 @@ class Rescuer:
         except StoreUnavailable:
             raise
         except Exception as error:
-            if self._episode.fails() is not None:
+            if self._sweep_failing.fails() is not None:
                 log.error("sweep.failed reason=%s", error, exc_info=not isinstance(error, SchedulerError))
         else:
-            self._episode.over()
+            self._sweep_failing.over()
 
     # -- dead verdicts -------------------------------------------------------------------------------------------------
 
@@ -125,9 +127,8 @@ class Rescuer:
             found, who = parts.store.read("orphans", lambda tx, most=limit: self._orphans(tx, most, now))  # type: ignore[misc]
             seen |= {(firing.id, firing.fence) for firing in found}
             mine = [self._adopted(firing) for firing in found if self._is_mine(firing, who)]
-            for start in range(0, len(mine), CHUNK):
-                self._end(mine[start : start + CHUNK], who)
-            if len(found) < limit or not mine:
+            ended = sum(self._end(mine[start : start + CHUNK], who) for start in range(0, len(mine), CHUNK))
+            if len(found) < limit or not ended:
                 break
         self._seen_before = seen
 
@@ -155,22 +156,30 @@ class Rescuer:
         self._parts.store.transaction("sweep", lambda tx: adopt(tx, firing.id, firing.fence))
         return firing._replace(incarnation=NOBODY)
 
-    def _end(self, firings: list[OpenFiring], who: Mapping[int, Owner]) -> None:
+    def _end(self, firings: list[OpenFiring], who: Mapping[int, Owner]) -> int:
+        """How many it were: none where this node was declared dead itself."""
         try:
             ended = self._write(firings, who)
         except StoreUnavailable:
             raise
-        except SchedulerError as error:
-            log.error("rescue.failed firings=%s reason=%s; repeated one by one", len(firings), error)
+        except Exception as error:
+            if self._failing.fails() is not None:
+                bug = not isinstance(error, SchedulerError)
+                log.error(
+                    "rescue.failed firings=%s reason=%s; repeated one by one",
+                    *(len(firings), error),
+                    exc_info=bug,
+                )
             ended = [each for firing in firings for each in self._end_alone(firing, who)]
         if not ended:
-            return
+            return 0
         again = [ending for ending in ended if ending.state == DUE]
         log.warning(
             "rescue firings=%s due_again=%s ended=%s first=%s %s",
             *(len(ended), len(again), len(ended) - len(again), ended[0].firing_id, ended[0].note),
         )
         self._senses.rescued()
+        return len(ended)
 
     def _end_alone(self, firing: OpenFiring, who: Mapping[int, Owner]) -> list[Ending]:
         """A chunk is not as weak as its worst row: one that cannot be due again is lost, visibly."""
@@ -179,8 +188,10 @@ class Rescuer:
                 return self._write([firing], who, final=final)
             except StoreUnavailable:
                 raise
-            except SchedulerError as error:
-                log.error("rescue.refused firing=%s final=%s reason=%s", firing.id, final, error)
+            except Exception as error:
+                if final and firing.id not in self._refused:  # once, not per look
+                    self._refused.add(firing.id)
+                    log.critical("rescue.refused firing=%s reason=%s", firing.id, error)
         return []
 
     def _write(
