@@ -171,6 +171,8 @@ class Rescuer:
                     exc_info=bug,
                 )
             ended = [each for firing in firings for each in self._end_alone(firing, who)]
+        else:
+            self._failing.over()
         if not ended:
             return 0
         again = [ending for ending in ended if ending.state == DUE]

@@ -186,11 +186,11 @@ def live_nodes(tx: Tx) -> list[Peer]:
     """The nodes whose lease has not passed."""
     rows = tx.run(
         "SELECT incarnation, name, undecidable, unloadable FROM qsched_nodes"
-        " WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ? ORDER BY incarnation",
+        " WHERE cluster = ? AND state IN ('up', 'draining') AND lease_until > ?",
         tx.cluster,
         tx.now(),
     )
-    return [Peer(*row) for row in rows]
+    return sorted(Peer(*row) for row in rows)
 
 
 def set_state(tx: Tx, incarnation: int, state: str, *, handed_over: int | None = None) -> bool:

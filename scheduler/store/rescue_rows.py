@@ -44,12 +44,14 @@ def observed(tx: Tx) -> list[Observed]:
     """Every node of the cluster that has not ended; also reads the clock, in the same round trip."""
     rows = tx.rows(
         f"SELECT {','.join(Observed._fields)}, {tx.now_column} FROM qsched_nodes"
-        " WHERE cluster = ? AND state IN ('up', 'draining') ORDER BY incarnation",
+        " WHERE cluster = ? AND state IN ('up', 'draining')",
         tx.cluster,
     )
     if rows:
         tx.saw_now(rows[0][-1])
-    return [Observed._make(row[:-1]) for row in rows]
+    return sorted(
+        Observed._make(row[:-1]) for row in rows
+    )  # here: sorted there, all that ever were would be read
 
 
 def _locked(tx: Tx, seen: Observed) -> bool:
