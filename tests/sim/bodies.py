@@ -115,6 +115,8 @@ class Places:
 
     def _told(self, entry: Entry) -> None:
         """It was told to stop, and does so soon, unless it is deaf."""
+        if entry.body is not None:
+            entry.body.told = (self._process.life.timeline.now, entry.ctx.cancel_reason or "?")
         if entry.deaf or entry.ending is None or not entry.ending.alive:
             return
         entry.ending.alive = False

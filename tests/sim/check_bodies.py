@@ -13,11 +13,14 @@ _SLACK = 30 * SECOND
 class BodiesCheck(Check):
     """Compares the bodies with each other, and with the rows, when the history is over."""
 
-    def __init__(self, story: Story, ends: EndsCheck, nodes: NodesCheck, wellness: Wellness) -> None:
+    def __init__(
+        self, story: Story, ends: EndsCheck, nodes: NodesCheck, wellness: Wellness, bound: int
+    ) -> None:
         super().__init__(story)
         self._ends = ends
         self._nodes = nodes
         self._wellness = wellness
+        self._bound = bound
         self._taken_at: dict[tuple[int, int], int] = {}
         self._taken_now: dict[tuple[int, int], int] = {}
         """{(firing, fence): when it was taken, in true time and by the database's clock}"""
@@ -37,6 +40,7 @@ class BodiesCheck(Check):
             by_firing.setdefault(body.firing, []).append(body)
             self._end(body)
             self._begin(body)
+            self._told(body)
         exclusive = {job.name for job in self.mirror.jobs.values() if job_rules(job.spec).overlap != "allow"}
         for job, bodies in by_job.items():
             if job in exclusive:
@@ -55,6 +59,24 @@ class BodiesCheck(Check):
             return
         text = f"its body began at {clock(body.began)}, after its take had ended at {clock(ended[0].at)}"
         self.complain("I16", text, firing=body.firing)
+
+    def _told(self, body: Body) -> None:
+        """A body whose node was declared dead is told, as soon as its node knows (I6 of the promises)."""
+        back = self._wellness.registered_after(body.process, body.incarnation)
+        if back is None or body.began > back:
+            return
+        until = back + self._bound
+        if (body.ended is not None and body.ended <= until) or self._wellness.end <= until:
+            return
+        gone = self._wellness.gone_at(body.incarnation)
+        if gone is not None and gone <= until:
+            return
+        if body.told is None or body.told[0] > until:
+            self.complain(
+                "I3", f"its node came back at {clock(back)} and did not tell it", firing=body.firing
+            )
+        else:
+            self.story.history.seen["told that its lease was lost"] += 1
 
     def _blindly(self, body: Body) -> bool:
         """Whether its machine was suspended between its take and its begin."""

@@ -1,7 +1,7 @@
 """Nothing waits for ever: what is due and free to start does so while somebody is there for it (I10 I20)."""
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .chronicle import Commit, clock
 from .health import Span, longest, overlap, rest
@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from .world import World
 
 
-Waited = tuple[str, int | None, str | None, int]
-"""(what, its trigger, its permit, the firing)"""
+class Waited(NamedTuple):
+    """What waited: in words, its trigger, its permit, its job, the firing if it is one."""
+
+    what: str
+    trigger: int | None
+    permit: str | None
+    job: int
+    firing: int
 
 
 class Since:
@@ -81,7 +87,7 @@ class ProgressCheck(Check):
         starts = new.state == "running" and (old is None or old.state == "due")
         if starts and new.incarnation is not None:
             self._count(new.incarnation, new.id, commit.at, runs=True)
-            what = ("started", new.trigger_id, new.permit_key, new.id)
+            what = Waited("started", new.trigger_id, new.permit_key, new.job_id, new.id)
             if old is not None:
                 self._look(old.run_at, self._due_since[old.id], commit.at, what)
             else:
@@ -105,10 +111,11 @@ class ProgressCheck(Check):
 
     def finish(self) -> None:
         end = self._wellness.end
-        self._free = [span for node in range(self._world.plan.nodes) for span in self._free_on(node)]
+        self._free = [self._free_on(node) for node in range(self._world.plan.nodes)]
         for firing in self.mirror.firings.values():
             if firing.state == "due":
-                what = ("is still due", firing.trigger_id, firing.permit_key, firing.id)
+                names = (firing.trigger_id, firing.permit_key, firing.job_id, firing.id)
+                what = Waited("is still due", *names)
                 self._look(firing.run_at, self._due_since[firing.id], end, what)
             elif firing.state == "running":
                 self._is_known(firing)
@@ -118,12 +125,12 @@ class ProgressCheck(Check):
                     row.next_run_at,
                     self._clock_since.get(row.id, START),
                     end,
-                    (self._name(row), row.id, self._permit(row), 0),
+                    Waited(self._name(row), row.id, self._permit(row), row.job_id, 0),
                 )
         for due, span, waited in self._late:
             self._judge(span, self._world.database.before(due), waited)
 
-    def _look(self, due: int, since: int, until: int, what: "Waited") -> None:
+    def _look(self, due: int, since: int, until: int, what: Waited) -> None:
         """Note what waited from `due` (the database's clock), at the earliest `since`, until then, if it was for long."""
         first = max(self._world.database.came(due), since)
         if until - first > self._bound:
@@ -134,6 +141,11 @@ class ProgressCheck(Check):
 
     def _permit(self, row: ClockRow) -> str | None:
         return None if row.overlap in ("allow", "skip") else f"job:{row.job_id}"
+
+    def _free_for(self, job: int) -> list[Span]:
+        """When some node that can load this job was well and had a place."""
+        name, cannot = self.mirror.jobs[job].name, self._world.plan.cannot
+        return [span for node, spans in enumerate(self._free) if (node, name) not in cannot for span in spans]
 
     def _free_on(self, node: int) -> list[Span]:
         """When this node was well and had a place."""
@@ -149,16 +161,16 @@ class ProgressCheck(Check):
     def _judge(self, span: Span, blocked: list[Span], waited: Waited) -> None:
         """The longest time in which nothing stood between it and its start."""
         first, last = span
-        what, trigger, permit, firing = waited
+        trigger, permit, firing = waited.trigger, waited.permit, waited.firing
         if trigger is not None and trigger in self._held:
             blocked += self._held[trigger].until(last)
         if permit is not None:
             blocked += self._busy[permit].until(last)
-        free = longest(overlap(self._free, rest(blocked, first, last)))
+        free = longest(overlap(self._free_for(waited.job), rest(blocked, first, last)))
         if free > self._bound:
             self.complain(
                 "I20",
-                f"{what} {(last - first) / 1e6:.1f} s late at {clock(last)}, {free / 1e6:.1f} s of it on end with a free"
+                f"{waited.what} {(last - first) / 1e6:.1f} s late at {clock(last)}, {free / 1e6:.1f} s of it on end with a free"
                 f" place on a well node and nothing in its way; at most {self._bound / 1e6:.1f} s",
                 firing=firing or None,
             )

@@ -51,6 +51,8 @@ class Body:
     """The database's clock then."""
     ended: int | None = None
     outcome: str | None = None
+    told: tuple[int, str] | None = None
+    """When and why it was told to stop."""
     retry_now: bool = False
     permanent: bool = False
 

@@ -48,7 +48,13 @@ def draw(seed: int, *, minutes: float = 10, nodes: tuple[int, int] = (3, 5)) -> 
         on_redis_loss=random.choice(("row_locks", "row_locks", "row_locks", "stop")),
         sense=random.choice((None, "locks", "marks")),
         sweeps=random.random() < 0.2,
+        cannot=_cannot(random, count, jobs),
     )
+
+
+def _cannot(random: Random, nodes: int, jobs: tuple[JobDefinition, ...]) -> tuple[tuple[int, str], ...]:
+    """Seldom, one node that cannot load one job."""
+    return ((random.randrange(nodes), random.choice(jobs).name),) if random.random() < 0.15 else ()
 
 
 def _timing(random: Random) -> Timing:

@@ -10,8 +10,32 @@ from .seam import AT_TRANSACTIONS
 from .timeline import SECOND
 
 NAMES = (
-    *("take", "take", "take", "settle", "settle", "check-in", "register", "release", "reconcile"),
-    *("mark dead", "rescue", "suspect", "sweep", "judge again", "resolve take", "abandon", "node state", ""),
+    *(
+        "take",
+        "take",
+        "take",
+        "take",
+        "take",
+        "take",
+        "settle",
+        "settle",
+        "settle",
+        "settle",
+        "check-in",
+        "check-in",
+    ),
+    *(
+        "mark dead",
+        "mark dead",
+        "rescue",
+        "rescue",
+        "register",
+        "release",
+        "reconcile",
+        "suspect",
+        "judge again",
+    ),
+    *("resolve take", "settle carefully", "abandon", "node state", "control", "apply", "fire", ""),
 )
 """Transactions that faults wait for; empty: whichever comes first."""
 
@@ -49,6 +73,9 @@ def draw_strikes(
         for _ in range(random.randint(4, 18)):
             made.append(_at_node(random, random.choice(kinds), nodes, length, timing))
     if random.random() < 0.5:
+        for _ in range(random.randint(1, 4)):
+            made += _race(random, nodes, length, timing)
+    if random.random() < 0.5:
         kinds = random.sample(AT_DATABASE, random.randint(1, 3))
         for _ in range(random.randint(1, 4)):
             made.append(_at_database(random, random.choice(kinds), length, timing))
@@ -75,6 +102,8 @@ def _at_transaction(random: Random, kind: str, nodes: int, length: int, timing: 
     span = _short(random, timing)
     if kind.startswith(("pause", "suspend")):
         span = random.choice((_short, _long, _long))(random, timing)
+    elif kind.startswith(("outage", "partition")):
+        span = random.choice((_short, _long))(random, timing)
     elif kind.startswith("crash"):
         span = random.randint(0, 20) * SECOND
     elif kind.startswith("doubt"):
@@ -109,6 +138,16 @@ def _at_database(random: Random, kind: str, length: int, timing: Timing) -> Stri
     if kind == "jump":
         return Strike(at, kind, size=random.choice((-120, -10, -3, 3, 10, 120)) * SECOND)
     return Strike(at, kind, span=random.choice((_short, _long))(random, timing))
+
+
+def _race(random: Random, nodes: int, length: int, timing: Timing) -> list[Strike]:
+    """One comes back to life about when another has made up his mind, and waits before he writes it down."""
+    at, node = _moment(random, length), random.randrange(nodes)
+    away = timing.lease + int(timing.check_in * random.uniform(0.5, 2.5))
+    waits = int(timing.check_in * random.uniform(0.5, 4))
+    name = random.choice(("mark dead", "mark dead", "rescue"))
+    how = random.choice(("pause before", "slow before"))
+    return [Strike(at, "pause long", node, away), Strike(at, how, -1, waits, name)]
 
 
 def _at_redis(random: Random, kind: str, nodes: int, length: int, timing: Timing) -> Strike:

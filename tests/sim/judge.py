@@ -33,7 +33,7 @@ def judge(world: World) -> list[Complaint]:
             ends,
             nodes,
             TakeoverCheck(story, wellness, nodes, takeover),
-            BodiesCheck(story, ends, nodes, wellness),
+            BodiesCheck(story, ends, nodes, wellness, 2 * plan.timing.check_in + SECOND),
             ProgressCheck(story, wellness, world, waits),
         ]
     )

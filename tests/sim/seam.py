@@ -34,8 +34,16 @@ AT_TRANSACTIONS = (
     "suspend after",
     "slow before",
     "slow after",
+    "outage after",
+    "partition after",
 )
 """Faults that wait for a transaction."""
+
+
+LOSING = ("lose answer", "doubt landed", "crash after", "outage after", "partition after")
+"""After which of them nobody hears that the transaction was committed."""
+READS_YIELD = 0.25
+"""How often others come between a read and what was before it."""
 
 
 class Undone(Exception):
@@ -78,7 +86,8 @@ class NodeStore(Store):
     def read(self, name: str, work: Callable[[Tx], T], *, urgent: bool = False) -> T:
         process, weather = self._process, self._weather
         process.count(name)
-        process.sleep(weather.travel())
+        if weather.random.random() < READS_YIELD:  # the transaction that follows yields in any case
+            process.sleep(weather.travel())
         weather.reach(process, name, self.lease)
         if weather.before is None:
             return super().read(name, work, urgent=urgent)
@@ -130,7 +139,7 @@ class NodeStore(Store):
         except (Fenced, StaleTerm) as error:
             self._process.seen(f"{name} refused: {type(error).__name__}")
             raise
-        told = strike is None or strike.kind not in ("lose answer", "doubt landed", "crash after")
+        told = strike is None or strike.kind not in LOSING
         if name == "register":
             registered: Any = result
             self._process.world.registered[registered[0]] = self._process
@@ -145,6 +154,11 @@ class NodeStore(Store):
             process.struck(strike, name)
             process.seen(f"{name} in doubt, landed")
             self._lost(name, min(strike.span, deadline))
+        elif kind in ("outage after", "partition after"):
+            process.struck(strike, name)
+            process.seen(f"{name} in doubt, landed")
+            self._weather.cut_off(-1 if kind.startswith("outage") else process.node, strike.span, REFUSED)
+            self._lost(name, 0)
         elif kind == "doubt landed":
             process.struck(strike, name)
             process.seen(f"{name} in doubt, landed")

@@ -67,17 +67,12 @@ class Striker:
         return True
 
     def _partition(self, strike: Strike, manner: str) -> bool:
-        weather, now = self._world.weather, self._world.timeline.now
-        cut = weather.partitions.setdefault(strike.node, Cut())
-        cut.begin(now + strike.span, SILENT if manner == SILENT else REFUSED)
-        weather.was_ill(strike.node, now, now + strike.span)
+        self._world.weather.cut_off(strike.node, strike.span, manner)
         self._tell(f"n{strike.node}", f"{strike.kind} for {strike.span / SECOND:.1f} s")
         return True
 
     def _outage(self, strike: Strike, manner: str) -> bool:
-        weather, now = self._world.weather, self._world.timeline.now
-        weather.outage.begin(now + strike.span, SILENT if manner == SILENT else REFUSED)
-        weather.was_ill(-1, now, now + strike.span)
+        self._world.weather.cut_off(-1, strike.span, manner)
         self._tell("database", f"{strike.kind} for {strike.span / SECOND:.1f} s")
         return True
 

@@ -87,10 +87,12 @@ class ThinConnection:
 
 
 def run_thin(conn: ThinConnection, work: Callable[[Tx], T], tx: Tx, stage: list[str], *, reading: bool) -> T:
-    """BEGIN, the work, COMMIT; a ROLLBACK for whatever it raises."""
+    """BEGIN, the work, COMMIT; a ROLLBACK for whatever it raises. A read needs neither: nobody else is there meanwhile."""
     raw = conn.raw
-    raw.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
     stage[0] = "work"
+    if reading:
+        return work(tx)
+    raw.execute("BEGIN IMMEDIATE")
     try:
         result = work(tx)
         stage[0] = "commit"

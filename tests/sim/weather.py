@@ -108,6 +108,13 @@ class Weather:
 
     # -- what the checker asks -----------------------------------------------------------------------------------------
 
+    def cut_off(self, node: int, span: int, manner: str) -> None:
+        """Keep this node, or all of them (-1), from the database for a while."""
+        now = self.timeline.now
+        cut = self.outage if node < 0 else self.partitions.setdefault(node, Cut())
+        cut.begin(now + span, manner)
+        self.was_ill(node, now, now + span)
+
     def was_ill(self, node: int, first: int, last: int) -> None:
         """This node could not do its work from `first` to `last`, true time."""
         self.unhealthy.setdefault(node, []).append((first, last))

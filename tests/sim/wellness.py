@@ -45,6 +45,10 @@ class Wellness:
         """When the process of this incarnation vanished; None while it lives."""
         return self._died.get(self._process.get(incarnation, ""))
 
+    def registered_after(self, process: str, incarnation: int) -> int | None:
+        """When this process took its next incarnation after this one, which was declared dead; None if it never did."""
+        return next((at for at, number in self._registered.get(process, []) if number > incarnation), None)
+
     def lives(self, incarnation: int, at: int) -> bool:
         gone = self.gone_at(incarnation)
         return gone is None or gone > at
