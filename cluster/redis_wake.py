@@ -60,7 +60,7 @@ class RedisWake:
         """Wait for a wake-up for a second; answers the seconds until the next wait."""
         try:
             if self._subscription is None:
-                self._subscription = self._hearing.pubsub(ignore_subscribe_messages=True)
+                self._subscription = self._hearing.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 self._subscription.subscribe(self._channel())
             message = self._subscription.get_message(timeout=_LISTEN)
         except Exception as error:

@@ -15,6 +15,11 @@ def slots(led: Led) -> list[int]:
     return [(slot - START) // SECOND for (slot,) in led.world.firings("scheduled_at", "state = 'succeeded'")]
 
 
+def fell_back(led: Led) -> bool:
+    """Whether the cluster's row says row locks for the time being."""
+    return led.row.fallen_back_at is not None
+
+
 def pair(led: Led) -> tuple[LedNode, LedNode]:
     one, two = led.node("a"), led.node("b")
     led.world.apply(every("tick", 10))
@@ -56,20 +61,18 @@ def test_a_cluster_that_lost_its_redis_goes_on_by_row_locks_and_comes_back(
     led.live(TTL)
     assert not one.leads()
     led.live(2 * TTL)
-    row = led.row
-    assert row.fallen_back_at is not None
-    assert row.leader is None
-    assert not one.who.leader_mode
-    assert not two.who.leader_mode
+    assert fell_back(led)
+    assert led.row.leader is None
+    assert [node.who.leader_mode for node in (one, two)] == [False, False]
     assert caplog.text.count("leader.fallback") == 1
     assert [record.levelname for record in caplog.records if "leader.fallback" in record.message] == ["ERROR"]
     assert caplog.text.count("leader.none") == 1  # by the other
     led.live(60)
     heals(led.redis.server)
     led.live(2 * CHECK_IN)
-    assert led.row.fallen_back_at is None
+    assert not fell_back(led)
     assert led.leader() is not None
-    assert one.who.leader_mode
+    assert [node.who.leader_mode for node in (one, two)] == [True, True]
     led.live(30)
     assert slots(led) == list(range(10, slots(led)[-1] + 1, 10))
     late = led.world.firings("(noticed_at - scheduled_at) / 1000000")
@@ -87,15 +90,14 @@ def test_told_to_stop_it_decides_nothing_without_redis(
     led.live(12)
     led.redis.server.kill()
     led.live(80)
-    assert led.row.fallen_back_at is None
+    assert not fell_back(led)
     assert slots(led) == [10]
     assert caplog.text.count("leader.missing") == 2  # once for each node
-    assert one.elector.trouble
-    assert two.elector.trouble
+    assert all(node.elector.trouble for node in (one, two))
     led.redis.server.start()
     led.live(5)
     assert led.leader() is not None
-    assert one.elector.trouble is None
+    assert not any(node.elector.trouble for node in (one, two))
     # What was missed is decided now, by the misfire policy.
     assert led.world.firings("state, covers, misfire_cause")[-1][:2] == ("succeeded", 8)
 
@@ -109,7 +111,7 @@ def test_a_redis_that_is_absent_at_the_start_is_told_of_and_done_without(
     led.node("a")
     led.world.apply(every("tick", 10))
     led.live(4)
-    assert led.row.fallen_back_at is not None
+    assert fell_back(led)
     assert caplog.text.count("leader.fallback") == 1
     led.live(20)
     assert slots(led) == [10, 20]
@@ -127,9 +129,9 @@ def test_a_node_without_redis_follows_and_sees_to_the_fall_back(led_by_redis: Le
     assert not follower.leads()
     led_by.hand.gone = True  # and nobody else knows the Redis
     led.live(2 * TTL)
-    assert led.row.fallen_back_at is None  # it does not see for itself, and waits for those who do
+    assert not fell_back(led)  # it does not see for itself, and waits for those who do
     led.live(4 * TTL)
-    assert led.row.fallen_back_at is not None
+    assert fell_back(led)
     led.live(15)
     assert slots(led)[-1] >= 40
 
@@ -144,7 +146,7 @@ def test_a_key_without_an_end_that_nobody_owns_does_not_stop_the_cluster(led_by_
     assert not one.leads()
     assert not two.leads()
     led.live(5 * TTL)
-    assert led.row.fallen_back_at is not None
+    assert fell_back(led)
     led.redis.server.command(f"DEL {led.redis.key}")
     led.live(3)
     assert led.leader() is not None
