@@ -20,6 +20,8 @@ _libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 class LeaseDeadline:
     """Turns the monotonic end of a node's trust into boot time, never into a later instant than it was meant.
 
+    `SystemClock` counts boot time itself where the system does; another clock may not.
+
     The two clocks drift apart while the machine sleeps: monotonic time stands still then, and the lease does not. A
     renewal was asked for after the one before it had been heard, so the distance of the clocks that was seen then is
     no larger than it was when this renewal was sent; a sleep since only makes the deadline too early.

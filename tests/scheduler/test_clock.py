@@ -1,6 +1,7 @@
 """The system's clock waits and reads; the manual one moves only when told to."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,6 +15,16 @@ def test_the_system_wall_clock_counts_microseconds_since_the_epoch() -> None:
     first = SystemClock().wall()
     assert 1_700_000_000_000_000 < first < 10_000_000_000_000_000
     assert SystemClock().monotonic() <= SystemClock().monotonic()
+
+
+@pytest.mark.skipif(
+    not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no clock that runs on in its sleep"
+)
+def test_the_system_clock_counts_what_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:
+    awake, slept = 50.0, 3600.0
+    hands = {time.CLOCK_BOOTTIME: awake + slept, time.CLOCK_MONOTONIC: awake}
+    monkeypatch.setattr(time, "clock_gettime", hands.__getitem__)
+    assert SystemClock().monotonic() == awake + slept
 
 
 def test_a_system_wait_ends_when_the_event_is_set() -> None:
