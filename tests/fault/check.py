@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .check_control import check_answers, check_logs, check_pauses, check_secrets
+from .check_control import check_answers, check_logs, check_pauses, check_poison, check_secrets
 from .check_fences import check_fences
 from .check_leader import check_leader
 from .check_order import check_early, check_growth, check_prompt
@@ -27,6 +27,7 @@ RULES: tuple[Callable[[Evidence], list[Violation]], ...] = (
     check_early,
     check_prompt,
     check_pauses,
+    check_poison,
     check_answers,
     check_secrets,
     check_logs,

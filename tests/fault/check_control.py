@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from .evidence import Evidence
+from .fault_elsewhere import WITHOUT
 from .runs import takes_of
 from .violation import Violation, slice_of
 
@@ -37,6 +38,55 @@ def _pauses(evidence: Evidence) -> list[tuple[str, float, float]]:
         elif line["what"] == "asked" and line["verb"] == "resume" and key in since:
             found.append((key, since.pop(key), line["mono"]))
     return found + [(key, began, float("inf")) for key, began in since.items()]
+
+
+def check_poison(evidence: Evidence) -> list[Violation]:
+    """I18: what cannot be read is in error until it is applied anew; who cannot import a job leaves it to others."""
+    found = _poison(evidence)
+    for take in takes_of(evidence):
+        job = evidence.jobs.get(take.job)
+        home = evidence.process_of(take.incarnation)
+        if job is not None and job.function == "work_elsewhere" and home is not None and home.node == WITHOUT:
+            text = f"firing {take.firing}/{take.fence} was taken by {WITHOUT}, which cannot import its job"
+            found.append(Violation("I18", text, slice_of(evidence, firings=(take.firing,))))
+    return found
+
+
+def _poison(evidence: Evidence) -> list[Violation]:
+    """Only the spoilt trigger is ever in error, and it is: nothing of it is taken while it is."""
+    spoilt = evidence.moment("poisoned")
+    key = None if spoilt is None else spoilt["key"]
+    found = []
+    since: dict[str, float] = {}
+    for change in evidence.of_table["triggers"]:
+        name = change.row["name"]
+        if change.row["state"] != "error":
+            found += _taken_between(evidence, name, since.pop(name, None), change.mono)
+        elif name not in since:
+            since[name] = change.mono
+            if name != key:
+                found.append(Violation("I18", f"trigger {name} is in error: {change.row['error']}"))
+    for name, began in since.items():
+        found += _taken_between(evidence, name, began, float("inf"))
+    if key is not None and not any(
+        change.row["state"] == "error" and change.row["name"] == key
+        for change in evidence.of_table["triggers"]
+    ):
+        found.append(Violation("I18", f"trigger {key} was spoilt, and nobody noticed"))
+    return found
+
+
+def _taken_between(evidence: Evidence, name: str, since: float | None, until: float) -> list[Violation]:
+    if since is None:
+        return []
+    return [
+        Violation("I18", f"firing {take.firing} of {name} was decided while it was in error")
+        for take in takes_of(evidence)
+        if take.trigger == name
+        and take.fence == 1
+        and since + _COMMITTED < take.begin.mono < until
+        and take.row["reason"] != "manual"
+    ]
 
 
 def check_secrets(evidence: Evidence) -> list[Violation]:

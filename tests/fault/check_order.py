@@ -12,6 +12,7 @@ from .violation import Violation, slice_of
 
 _ROUNDING = 2_000
 """µs between the two clocks that a body's beginning and a slot are read from."""
+_POLL = 1.0
 _TRANSACTION = 2.0
 """Seconds that a transaction may last."""
 _GROWING = {
@@ -109,16 +110,59 @@ def unhindered(evidence: Evidence) -> list[Late]:
 
 def check_prompt(evidence: Evidence) -> list[Violation]:
     """I20: what is due and may run does not wait while a healthy node has room (two polls, and the slack)."""
-    most = 2 * 1.0 + evidence.settings.slack
+    most = 2 * _POLL + evidence.settings.slack
+    late = [each for each in unhindered(evidence) if each.seconds > most]
+    if not late:
+        return []
+    room = _Room(evidence)
     return [
         Violation(
             "I20",
-            f"firing {late.take.firing} of {late.take.trigger} waited {late.seconds:.2f} s in a calm time",
-            slice_of(evidence, firings=(late.take.firing,)),
+            f"firing {each.take.firing} of {each.take.trigger} waited {each.seconds:.2f} s in a calm time",
+            slice_of(evidence, firings=(each.take.firing,)),
         )
-        for late in unhindered(evidence)
-        if late.seconds > most
+        for each in late
+        if room.longest(each.take.begin.mono - each.seconds, each.take.begin.mono) > most
     ]
+
+
+class _Room:
+    """When which node had a place free, by the rows that ran there."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._capacity = evidence.settings.capacity
+        self._moves: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        self._lives: dict[int, tuple[float, float]] = {}
+        for incarnation, versions in evidence.of_node.items():
+            ended = [
+                version.mono
+                for version in versions
+                if version.row["state"] in ("dead", "stopped", "draining")
+            ]
+            self._lives[incarnation] = (versions[0].mono, min(ended, default=float("inf")))
+        for take in takes_of(evidence):
+            self._moves[take.incarnation].append((take.begin.mono, 1))
+            if take.end is not None:
+                self._moves[take.incarnation].append((take.end.mono, -1))
+        for moves in self._moves.values():
+            moves.sort()
+
+    def longest(self, first: float, last: float) -> float:
+        """The longest time in first..last in which some node lived and had a place."""
+        return max((self._of(incarnation, first, last) for incarnation in self._lives), default=0.0)
+
+    def _of(self, incarnation: int, first: float, last: float) -> float:
+        began, ended = self._lives[incarnation]
+        first, last = max(first, began), min(last, ended)
+        running, longest, since = 0, 0.0, first
+        for mono, step in [*self._moves[incarnation], (last, 0)]:
+            at = min(max(mono, first), last)
+            if running < self._capacity:
+                longest = max(longest, at - since)
+            else:
+                since = at
+            running += step
+        return longest
 
 
 def _hindrances(evidence: Evidence) -> Callable[[float, float], bool]:

@@ -27,6 +27,7 @@ class Settings:
     slack: float = 1.0
     """What a loaded machine may add to a formula before it counts as broken; reported beside it."""
     coordination: str | None = None
+    capacity: int = 8
 
 
 @dataclass
@@ -204,6 +205,7 @@ def read(folder: Path) -> Evidence:
             profile["check_in"],
             profile["lease"],
             coordination=profile["coordination"],
+            capacity=profile["capacity"],
         ),
         load=Workload.of_facts(facts),
         lines=lines,

@@ -98,6 +98,6 @@ PROFILES = {
             coordination="leader",
         ),
         Profile("mariadb", "mariadb", 4, _share(0.78), minutes=6.5, processes=True),
-        Profile("sqlite", "sqlite", 2, SQLITE_FAULTS, minutes=4.5, processes=True),
+        Profile("sqlite", "sqlite", 2, SQLITE_FAULTS, minutes=4.5, processes=True, capacity=12),
     )
 }

@@ -12,6 +12,7 @@ import psutil
 from support.nodes import NodeProcess
 
 from .clock_shim import MovedClock
+from .fault_elsewhere import SEAT
 from .fault_jobs import BODIES
 from .history import History
 from .proxy import Link
@@ -73,7 +74,7 @@ class Seat:
         if self.life is not None:
             return
         folder = self._folder / f"{self.name}-{len(self.lives) + 1:02}"
-        environment = {**self._environment, BODIES: str(folder / "bodies.jsonl")}
+        environment = {**self._environment, BODIES: str(folder / "bodies.jsonl"), SEAT: self.name}
         if self.clock is not None:
             environment |= self.clock.environment
         command = [sys.executable, "-m", "qsched", "node", "--app", JOBS, "--name", self.name, *self._command]

@@ -39,7 +39,12 @@ _WITH_PROXY: Mapping[str, int] = {
     "cuts: late": 2,
     "takes in doubt": 1,
 }
-_LEADING: Mapping[str, int] = {"terms": 5, "fallbacks": 1, "returns from fallback": 1}
+_LEADING: Mapping[str, int] = {
+    "terms": 5,
+    "stale plans refused": 3,
+    "fallbacks": 1,
+    "returns from fallback": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,8 @@ def _of_firings(evidence: Evidence, counts: "Counter[str]") -> None:
 
 
 def _of_leading(evidence: Evidence, counts: "Counter[str]") -> None:
+    logs = "\n".join(evidence.logs.values())
+    counts["stale plans refused"] = logs.count("leader.stale_plan_refused")
     before = None
     for change in evidence.of_table["clusters"]:
         row = change.row

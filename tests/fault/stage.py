@@ -20,7 +20,7 @@ from .history import History
 from .profiles import Profile
 from .proxy import Link, Loop
 from .seats import Seat
-from .workload import SECRET, Workload
+from .workload import POISONED, SECRET, Workload
 
 
 class ClockedPostgres(PostgresServer):
@@ -154,6 +154,17 @@ class Stage:
         for seat in self.seats:
             assert seat.life is not None
             seat.life.wait_ready()
+        if any(trigger.key == POISONED for trigger in workload.triggers):
+            self._poison()
+
+    def _poison(self) -> None:
+        """Spoil one trigger's definition, as a person with the wrong statement does."""
+        self.history.say("poisoned", key=POISONED)
+        self.inspector.run(
+            f"UPDATE qsched_triggers SET spec = '{{', definition_digest = 'spoilt' WHERE name = '{POISONED}'",
+            "UPDATE qsched_trigger_clocks SET definition_hash = 1, version = version + 1"
+            f" WHERE id = (SELECT id FROM qsched_triggers WHERE name = '{POISONED}')",
+        )
 
     def seat(self, name: str) -> Seat:
         return next(seat for seat in self.seats if seat.name == name)

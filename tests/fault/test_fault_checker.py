@@ -418,7 +418,46 @@ def key_that_was_violated(story: Story) -> None:
     story.server_log = 'ERROR:  duplicate key value violates unique constraint "uq_qsched_firings_trigger_id"'
 
 
+# -- I19: leaders ------------------------------------------------------------------------------------------------------
+
+
+def _led(story: Story, decider: int) -> None:
+    """Incarnation 1 leads in epoch 3 from 12 on, 2 in epoch 4 from 34 on; a slot of 35 is decided by this node."""
+    story.lines += [
+        {"what": "connected", "mono": 9.0, "node": f"n{number}", "backend": number} for number in (1, 2)
+    ]
+    first = next(n for n, change in enumerate(story.changes) if change.table == "firings")
+    row = {"coordination": "leader", "epoch": 3, "leader_incarnation": 1}
+    story.write("clusters", 12.0, "INSERT", id=1, **row)
+    story.changes.insert(first, story.changes.pop())
+    story.changes[:] = [replace(change, seq=n) for n, change in enumerate(story.changes, 1)]
+    story.write("clusters", 34.5, id=1, epoch=4, leader_incarnation=2)
+    firing = story.decide("tick_1", (slot_at(35),), 35.01, state="due", fence=0, incarnation=None)
+    story.changes[-1] = replace(story.changes[-1], backend=decider)
+    story.take(firing, 35.1, 1)
+    story.body(firing, 35.2, 35.3)
+    story.end(firing, 35.4)
+
+
+def decided_by_the_leader(story: Story) -> None:
+    _led(story, 2)
+
+
+def decided_by_who_led_before(story: Story) -> None:
+    _led(story, 1)
+
+
+def trigger_in_error(story: Story) -> None:
+    story.write("triggers", 25.0, id=1, state="error", error="nobody knows")
+
+
+def poison_that_was_swallowed(story: Story) -> None:
+    story.lines.append({"what": "poisoned", "mono": 14.0, "key": "tick_1"})
+
+
 CAUGHT: list[tuple[Doctor, str]] = [
+    (trigger_in_error, "I18"),
+    (poison_that_was_swallowed, "I18"),
     (lost_slot, "I1"),
     (slot_that_is_none, "I1"),
     (slot_decided_twice, "I2"),
@@ -473,6 +512,15 @@ def test_a_doctored_history_is_caught(doctor: Doctor, rule: str) -> None:
     story = clean()
     doctor(story)
     assert rule in _rules(story)
+
+
+@pytest.mark.parametrize(
+    ("doctor", "rules"), [(decided_by_the_leader, set()), (decided_by_who_led_before, {"I19"})]
+)
+def test_only_the_leader_of_the_epoch_decides(doctor: Doctor, rules: set[str]) -> None:
+    story = clean()
+    doctor(story)
+    assert _rules(story, "leader") == rules
 
 
 EXCUSED: list[Doctor] = [

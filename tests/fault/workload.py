@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 JOBS = "fault.fault_jobs"
+ELSEWHERE = "fault.fault_elsewhere"
+POISONED = "poisoned_2"
+"""A trigger whose row is spoilt by hand once all nodes work."""
 SECRET = "FAULT_SECRET"
 """The variable that one job's data name; its value must be found nowhere."""
 
@@ -26,7 +29,8 @@ class JobFacts:
     process: bool = False
 
     def declared(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"python": f"{JOBS}:{self.function}"}
+        module = ELSEWHERE if self.function == "work_elsewhere" else JOBS
+        said: dict[str, Any] = {"python": f"{module}:{self.function}"}
         if self.data:
             said["data"] = dict(self.data)
         if self.recovery:
@@ -123,6 +127,7 @@ def workload(start: int, seconds: float, lease: float, *, processes: bool = Fals
         JobFacts("hopeless", {"fail": 1.0}, delays=(0.2, 0.4)),
         JobFacts("rude", {"exits": True}),
         JobFacts("hog", {"seconds": lease * 2}, function="hog"),
+        JobFacts("elsewhere", {"seconds": 0.05}, function="work_elsewhere"),
     ]
     if processes:
         jobs += [
@@ -166,6 +171,8 @@ def _triggers(start: int, seconds: float, *, processes: bool) -> list[TriggerFac
         TriggerFacts("hopeless_4", "hopeless", every=4),
         TriggerFacts("rude_5", "rude", every=5),
         TriggerFacts("hog", "hog", every=86_400),  # fired by hand
+        TriggerFacts("elsewhere_2", "elsewhere", every=2),
+        TriggerFacts(POISONED, "tick", every=2),
     ]
     for policy in ("fire_once", "fire_all", "skip"):
         found += [
