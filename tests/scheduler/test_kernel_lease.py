@@ -144,8 +144,8 @@ def test_a_stopped_nodes_body_is_killed_within_its_lease_and_with_it_all_that_it
     host: Callable[..., Host], job: str
 ) -> None:
     node = host(LEASE, "renews", job)
+    wait_until(node.worker.children, "what the body starts")
     started = node.worker.children(recursive=True)
-    assert started
     node.host.send_signal(signal.SIGSTOP)
     _wait_for_end(node.worker, *started)
     assert ended(node.guardians[0].pid)
