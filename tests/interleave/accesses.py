@@ -85,8 +85,12 @@ def order_matters(one: Step, other: Step) -> bool:
 
 
 def order_matters_within(one: Step, other: Step) -> bool:
-    """The same for two threads of one node: what they do in its memory they do when they begin and between transactions."""
-    return order_matters(one, other) or (_remembers(one) and _remembers(other))
+    """The same for two threads of one node: what they do in its memory they do when they begin and between transactions.
+
+    What follows a COMMIT is what changes it (a take is in hand, an end has landed); the rest looks at it.
+    """
+    remembered = (one.commits or other.commits) and _remembers(one) and _remembers(other)
+    return remembered or order_matters(one, other)
 
 
 def _remembers(step: Step) -> bool:

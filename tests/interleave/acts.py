@@ -8,6 +8,7 @@ from qsched.cluster.sql_lease import SqlLease
 from qsched.scheduler.apply import apply
 from qsched.scheduler.control import delete, fire, pause, resume
 from qsched.scheduler.errors import Refused, UnknownTrigger
+from qsched.scheduler.groups import pause_group
 from qsched.scheduler.identity import Term
 from qsched.scheduler.leaving import leave
 from qsched.scheduler.outcome import Outcome
@@ -49,11 +50,15 @@ def _nothing(_seat: Seat) -> None:
 
 @dataclass(frozen=True)
 class Operation:
-    """What a side does. `arrange` makes it ready, before the moment is marked; `loop` is the thread it runs in on a node."""
+    """What a side does. `arrange` makes it ready, before the moment is marked.
+
+    `loop` is the thread it runs in on a node; `alike` is another operation that meets the threads of its own node in its stead.
+    """
 
     act: Do
     arrange: Do = _nothing
     loop: str | None = OUTSIDE
+    alike: bool = False
 
 
 # -- what a node does ------------------------------------------------------------------------------------------------------
@@ -277,6 +282,8 @@ def _edited(trigger: TriggerDefinition) -> TriggerDefinition:
 
 
 EDITED = tuple(map(_edited, TRIGGERS))
+FRESH = replace(TRIGGERS[0], name="fresh")
+"""A trigger that an edit adds."""
 
 
 def _apply(*triggers: TriggerDefinition) -> Do:
@@ -299,7 +306,7 @@ FAILURE = Outcome.failure("ValueError", "boom")
 
 OPERATIONS: Mapping[str, Operation] = {
     "take": Operation(_plans, _alone, PLANNER),
-    "share": Operation(_plans, _shares, PLANNER),
+    "share": Operation(_plans, _shares, PLANNER, alike=True),
     "decide-only": Operation(_plans, _full, PLANNER),
     "settle": Operation(_settles, _ending(SUCCESS), SETTLER),
     "retry": Operation(_settles, _ending(FAILURE), SETTLER),
@@ -310,16 +317,17 @@ OPERATIONS: Mapping[str, Operation] = {
     "mark-gone": Operation(_rescues, _other_is_gone, RESCUER),
     "mark-silent": Operation(_rescues, _other_is_silent, RESCUER),
     "rescue": Operation(_rescues, _third_is_dead, RESCUER),
-    "rescue-other": Operation(_rescues, _other_is_dead, RESCUER),
+    "rescue-other": Operation(_rescues, _other_is_dead, RESCUER, alike=True),
     "sweep": Operation(_rescues, _is_wrong, RESCUER),
     "plan": Operation(_plans, _leads, PLANNER),
-    "follow": Operation(_plans, _follows, PLANNER),
+    "follow": Operation(_plans, _follows, PLANNER, alike=True),
     "take-over": Operation(_takes_over, _led, ELECTOR),
     "renew": Operation(_renews, _leads, ELECTOR),
     "fall-back": Operation(_falls_back, _led, ELECTOR),
     "pause": Operation(_pause),
     "resume": Operation(_resume, _paused),
-    "edit": Operation(_apply(*EDITED)),
+    "pause-group": Operation(lambda seat: pause_group(seat.node.store, "default", who="ops")),
+    "edit": Operation(_apply(*EDITED, FRESH)),
     "retire": Operation(_apply()),
     "delete": Operation(_delete),
     "fire": Operation(_fire),

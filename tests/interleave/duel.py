@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from qsched.scheduler.control import resume
 from qsched.scheduler.errors import UnknownTrigger
+from qsched.scheduler.groups import resume_group
 
 from support.hand_node import HandNode
 
 from .accesses import order_matters, order_matters_within
-from .acts import EDITED, OPERATIONS, Seat
+from .acts import EDITED, FRESH, OPERATIONS, Seat
 from .ends import End, end_of, ledger_of
 from .explorer import Chance, EveryOrder, FewSwitches, Given, Search, letters
 from .orders import Played, broken_orders
@@ -27,7 +28,9 @@ WITHIN = "within"
 
 _REST = (3, 9, 25, 28, 3)
 """Seconds that pass between the rounds in which all come to rest: in the end the lease of whoever was lost has passed."""
-SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)}
+SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)} | {
+    FRESH.name: [FRESH]
+}
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,9 @@ def pairs(names: Sequence[str] = tuple(OPERATIONS)) -> Iterator[Pair]:
     for place, first in enumerate(names):
         for second in names[place:]:
             yield Pair(first, second)
-            one, other = OPERATIONS[first].loop, OPERATIONS[second].loop
-            if one is not None and other is not None and one != other:
+            one, other = OPERATIONS[first], OPERATIONS[second]
+            inside = one.loop is not None and other.loop is not None and one.loop != other.loop
+            if inside and not one.alike and not other.alike:
                 yield Pair(first, second, WITHIN)
 
 
@@ -170,9 +174,10 @@ class Duel:
         world = setting.world
         world.ended.clear()
         world.sql("UPDATE qsched_clusters SET coordination = 'row_locks', leader_incarnation = NULL")
-        for key in KEYS:
+        for key in (*KEYS, FRESH.key):
             with suppress(UnknownTrigger):
                 resume(world.store, [key])
+        resume_group(world.store, "default")
         for node in setting.nodes:
             node.parts.hand.capacity = 20
             node.parts.who.leader_mode, node.parts.who.term = False, None

@@ -8,7 +8,7 @@ from .acts import Seat
 from .promises import Moment
 from .turnstile import Actor, Event
 
-_STOPS = {"pause": "control", "delete": "control", "retire": "apply"}
+_STOPS = {"pause": "control", "pause-group": "control", "delete": "control", "retire": "apply"}
 _MARKS = {"mark-gone", "mark-silent"}
 _LEADS = {"take-over": "take over", "fall-back": "fall back"}
 

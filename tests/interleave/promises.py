@@ -43,6 +43,7 @@ def broken(moment: Moment, schedules: Mapping[str, list[TriggerDefinition]]) -> 
         "permits are held by what runs": _permits,
         "each attempt ends once": _attempts,
         "what runs runs somewhere": _running,
+        "what is held is not due": _held,
     }
     return [f"{name}: {found}" for name, check in checks.items() for found in check(moment)]
 
@@ -60,7 +61,7 @@ def _slots(moment: Moment, schedules: Mapping[str, list[TriggerDefinition]]) -> 
     for trigger in moment.rows("triggers"):
         name, clock = trigger["name"], clocks[trigger["id"]]
         rows = sorted(spans.get(trigger["id"], []), key=lambda row: row["scheduled_at"])
-        yield from _follow(name, rows, schedules[name])
+        yield from _follow(trigger, rows, schedules[name])
         watermark, following = clock["watermark"], clock["next_fire_at"]
         if rows and watermark < rows[-1]["scheduled_at"]:
             yield f"{name}: its watermark {_s(watermark)} lies before its last row {_s(rows[-1]['scheduled_at'])}"
@@ -76,8 +77,8 @@ def _slots(moment: Moment, schedules: Mapping[str, list[TriggerDefinition]]) -> 
             yield f"{name}: it is retired, and would run"
 
 
-def _follow(name: str, rows: list[Record], schedules: list[TriggerDefinition]) -> Iterator[str]:
-    upto = START
+def _follow(trigger: Record, rows: list[Record], schedules: list[TriggerDefinition]) -> Iterator[str]:
+    name, upto = trigger["name"], trigger["created_at"]
     for row in rows:
         first, last = row["first_scheduled_at"], row["scheduled_at"]
         if not any(_is_next(each, upto, first) for each in schedules):
@@ -96,6 +97,16 @@ def _is_next(trigger: TriggerDefinition, after: int, slot: int) -> bool:
     """Whether `slot` is the trigger's first after `after`."""
     gap = _gap(trigger)
     return 0 < slot - after <= gap and (slot - trigger.schedule["anchor"]) % gap == 0
+
+
+def _held(moment: Moment) -> Iterator[str]:
+    """The clock of a trigger that is paused, by itself or with its group, says that nothing of it may start."""
+    groups = {row["group_name"] for row in moment.rows("paused_groups")}
+    clocks = {row["id"]: row["next_run_at"] for row in moment.rows("trigger_clocks")}
+    for trigger in moment.rows("triggers"):
+        held = trigger["paused_at"] is not None or trigger["group_name"] in groups
+        if trigger["state"] == "waiting" and held is not (clocks[trigger["id"]] is None):
+            yield f"{trigger['name']}: it is {'' if held else 'not '}paused, and would run at {clocks[trigger['id']]}"
 
 
 # -- what only grows -------------------------------------------------------------------------------------------------------
