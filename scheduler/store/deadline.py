@@ -27,17 +27,10 @@ class AnsweringConnection(psycopg.Connection[Any]):
     @classmethod
     def _connect_gen(cls, *arguments: Any, **options: Any) -> Waiting[Any]:
         # libpq's own time-out counts whole seconds, two at least: with a short lease that would be more than a check-in has.
-        return _bounded(super()._connect_gen(*arguments, **options), cls.connect_within, lambda: False)
+        return _bounded(super()._connect_gen(*arguments, **options), cls.connect_within, None)
 
     def wait(self, gen: Waiting[T], *arguments: Any, **options: Any) -> T:
-        try:
-            waiting = _bounded(gen, self.answer_within, lambda: self._cut)
-            return super().wait(waiting, *arguments, **options)
-        except psycopg.OperationalError as error:
-            if error.sqlstate is None:
-                # It is not the server that says so. What it was asked may be under way: nothing more may be sent on this.
-                self.close()
-            raise
+        return super().wait(_bounded(gen, self.answer_within, self), *arguments, **options)
 
     def cut(self) -> None:
         """Let the call that waits on it in another thread give up now (within 0.1 s)."""
@@ -53,7 +46,7 @@ def answering(
     return made.connect
 
 
-def _bounded(waiting: Waiting[T], within: float | None, cut: Callable[[], bool]) -> Waiting[T]:
+def _bounded(waiting: Waiting[T], within: float | None, connection: AnsweringConnection | None) -> Waiting[T]:
     """The same generator, ended when nothing has come for so long, or when it is cut.
 
     Only a look that finds nothing counts: an answer that is there after this process was stopped for a minute is an answer.
@@ -66,7 +59,12 @@ def _bounded(waiting: Waiting[T], within: float | None, cut: Callable[[], bool])
             now = clock.monotonic()
             if ready:
                 heard = now
-            elif cut() or (within is not None and now >= heard + within):
+            elif (within is not None and now >= heard + within) or (
+                connection is not None and connection._cut
+            ):
+                if connection is not None:
+                    # What it was asked is still under way: nothing more may be sent on it, and a COMMIT is in doubt.
+                    connection.close()
                 raise psycopg.OperationalError(
                     f"the server did not answer for {now - heard:.1f} s: timed out"
                 )

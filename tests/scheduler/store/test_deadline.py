@@ -110,13 +110,13 @@ def test_an_answer_that_is_there_after_a_long_stop_is_an_answer() -> None:
             pass
         return "rows"
 
-    waiting = _bounded(query(), 0.0, lambda: False)
+    waiting = _bounded(query(), 0.0, None)
     next(waiting)
     with pytest.raises(StopIteration) as ended:
         waiting.send(1)  # the deadline has passed, and something has come
     assert ended.value.value == "rows"
 
-    waiting = _bounded(query(), 0.0, lambda: False)
+    waiting = _bounded(query(), 0.0, None)
     next(waiting)
     with pytest.raises(psycopg.OperationalError, match="did not answer"):
         waiting.send(0)
