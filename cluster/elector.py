@@ -72,8 +72,8 @@ class Elector:
         self._held: _Held | None = None
         self._stands_from = float("-inf")
         self._unavailable: str | None = None
-        self._leaderless: tuple[int, int | None] | None = None
-        self._leaderless_since = 0.0
+        self._still: tuple[int, int | None] | None = None
+        self._still_since = 0.0
         self._told_leaderless = False
         self._fallen_back = False
 
@@ -211,7 +211,7 @@ class Elector:
         self._untroubled()
         if term is None:
             return
-        self._leaderless, self._told_leaderless = None, False
+        self._told_leaderless = False
         who.planned_at = self._parts.clock.monotonic()  # its time to show that it can begins now
         who.left_by_leader = who.strange_to_leader = frozenset()
         who.leader_mode = True
@@ -238,21 +238,22 @@ class Elector:
     # -- without a leader --------------------------------------------------------------------------------------------------
 
     def _is_leaderless(self, seen: LeaderSeen) -> bool:
-        """Whether nobody has led for two ttl: by the database's time, and as this node has seen over two looks.
+        """Whether nobody has led for two ttl: by the database's time, and as this node has seen the row stand still.
 
-        The row holds still while nobody leads. A node that sees for itself that Redis does not answer need not wait
-        longer; one that does not know leaves it to those who do for two ttl more.
+        A node that sees for itself that Redis does not answer waits no longer. One that does not know leaves it to those
+        who do for two ttl more: there may be a leader again at any moment.
         """
         row, now = seen.row, self._parts.clock.monotonic()
-        silent = row.leader_until is None or row.leader_until + self._election.ttl <= seen.now
-        if row.elector != REDIS or not row.by_leader or not silent:
-            self._leaderless, self._told_leaderless = None, False
-            return False
         key = (row.epoch, row.leader_until)
-        if self._leaderless != key:
-            self._leaderless, self._leaderless_since = key, now
-        patience = self._election.check_in / SECOND if self._unavailable is not None else 2 * self._ttl
-        return now - self._leaderless_since >= patience
+        if self._still != key:
+            self._still, self._still_since, self._told_leaderless = key, now, False
+        if row.elector != REDIS or not row.by_leader or not self._is_silent(row, seen.now):
+            return False
+        patience = self._election.check_in / SECOND if self._unavailable is not None else 4 * self._ttl
+        return now - self._still_since >= patience
+
+    def _is_silent(self, row: Coordination, now: int) -> bool:
+        return row.leader_until is None or row.leader_until + self._election.ttl <= now
 
     def _fall_back(self, row: Coordination) -> None:
         reason = self._unavailable or "nobody has won the lease"
@@ -261,7 +262,6 @@ class Elector:
                 log.error("leader.missing reason=%s: nothing is decided until there is one (stop)", reason)
             self._told_leaderless = True
             return
-        self._leaderless = None
         fallen = self._parts.store.transaction("fall back", lambda tx: fall_back(tx, row.epoch))
         if fallen:
             log.error("leader.fallback reason=%s: the nodes go on with row locks", reason)
@@ -270,14 +270,13 @@ class Elector:
             self._changed()
 
     def _wait(self, seen: LeaderSeen) -> float:
-        """Until the next look: a leader's in time to renew, the others' when the lease may be free."""
+        """Until the next look: a leader's in time to renew, the others' when the lease may be free, or the row is silent."""
         often = self._election.check_in / SECOND
         if self._held is not None:
             return min(often, self._ttl / 4)
-        if seen.row.leader_until is None:
-            return often
-        ahead = (seen.row.leader_until - seen.now) / SECOND
-        return min(often, max(_SOON, ahead + _AFTER_EXPIRY)) if ahead > 0 else often
+        until = seen.row.leader_until or 0
+        ahead = [(instant - seen.now) / SECOND for instant in (until, until + self._election.ttl)]
+        return min([often, *(max(_SOON, each + _AFTER_EXPIRY) for each in ahead if each > 0)])
 
 
 def _ids(said: str | None) -> frozenset[int]:
