@@ -87,6 +87,10 @@ def parse_store_url(text: str) -> tuple[URL, Dialect]:
     return url.set(drivername=drivername), dialect
 
 
+_MIGRATION = 3600.0
+"""Seconds that one statement of a migration may take: long, and not for ever."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """What a connection is for; time-outs follow from the lease (µs), lest a stopped node keep its locks."""
@@ -103,10 +107,10 @@ class Session:
         return {"work": lease, "check_in": lease / 5}.get(self.lane)
 
     @property
-    def answer_within(self) -> float | None:
+    def answer_within(self) -> float:
         """Seconds after which a server that does not answer is given up, and the connection with it."""
         lease = self.lease / SECOND
-        return {"work": lease * 1.25, "check_in": lease / 4}.get(self.lane)
+        return {"work": lease * 1.25, "check_in": lease / 4}.get(self.lane, _MIGRATION)
 
     @property
     def connect_within(self) -> float:
@@ -176,13 +180,12 @@ def _mariadb_arguments(session: Session) -> dict[str, Any]:
         "idle_transaction_timeout": 0 if patient else max(1, int(lease / 2)),
         "max_statement_time": session.statement_within or 0,
     }
-    arguments: dict[str, Any] = {
+    return {
         "init_command": "SET SESSION " + ", ".join(f"{name}={value}" for name, value in settings.items()),
         "connect_timeout": session.connect_within,
+        "read_timeout": session.answer_within,
+        "write_timeout": session.answer_within,
     }
-    if not patient:
-        arguments |= {"read_timeout": session.answer_within, "write_timeout": session.answer_within}
-    return arguments
 
 
 def _mariadb_tls(url: URL) -> dict[str, Any]:
