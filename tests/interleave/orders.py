@@ -51,7 +51,9 @@ def broken_orders(played: Played, moment: Moment) -> list[str]:
             found += (f"no plan of an old epoch: {text}" for text in _plans_behind(played, side))
         if name in ("check-in", "reconcile"):
             found += (f"who checked in lives: {text}" for text in _is_nobody(played, moment, side))
-    return [*found, *(f"each term is an epoch: {text}" for text in _epochs(played, moment))]
+    found += (f"each term is an epoch: {text}" for text in _epochs(played, moment))
+    found += (f"no unique key is hit: {text}" for text in _hits(played))
+    return found
 
 
 def _starts_behind(played: Played, moment: Moment, side: int) -> Iterator[str]:
@@ -109,3 +111,11 @@ def _epochs(played: Played, moment: Moment) -> Iterator[str]:
     ]
     if now["epoch"] - then["epoch"] != sum(begun):
         yield f"{sum(begun)} terms began, and the epoch went from {then['epoch']} to {now['epoch']}"
+
+
+def _hits(played: Played) -> Iterator[str]:
+    """Unique keys are a last defence: what is refused by one got too far. Only a request that comes in twice may meet its own."""
+    for event in played.events:
+        failed = (event.failed or "").lower()
+        if "duplicate" in failed and "request_key" not in failed:
+            yield f"{event.failed}"

@@ -1,14 +1,18 @@
 """The most telling pairs in their short form, on both servers; `make interleave` plays all pairs in full."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from qsched.scheduler import control
 from qsched.scheduler.store import finish
+from qsched.scheduler.store.take_rows import lock_clocks
+from qsched.scheduler.store.tx import Tx
 
 from interleave.duel import Duel, Found, Pair
+from interleave.explorer import Given
 from interleave.setting import Setting
+from support.hand_node import HandNode
 from support.servers import MariaServer, PostgresServer
 
 FEW = 20
@@ -56,6 +60,31 @@ def test_a_statement_that_waits_is_known_by_the_server_and_goes_on_with_the_lock
     assert waited != []
     assert all("FOR UPDATE" in text for text in waited)
     assert found.complete
+
+
+def test_two_that_wait_for_each_other_are_parted_by_the_server_and_both_get_through(setting: Setting) -> None:
+    def locking(node: HandNode, *order: int) -> Callable[[], object]:
+        def work(tx: Tx) -> None:
+            for trigger_id in order:
+                lock_clocks(tx, [trigger_id])
+            tx.run("UPDATE qsched_trigger_clocks SET version = version + 1 WHERE id = ?", order[0])
+
+        return lambda: node.store.transaction("lock", work)
+
+    one, two, _ = setting.nodes
+    setting.begin_anew()
+    ids = sorted(key for (key,) in setting.rows["trigger_clocks"])[:2]
+    acts = [locking(one, *ids), locking(two, *reversed(ids))]
+    actors = setting.turnstile.play(acts, Given("ababab").choose)
+    assert [actor.error for actor in actors] == [None, None]
+    assert sum("eadlock" in (event.failed or "") for event in setting.turnstile.events) == 1
+    assert [
+        setting.camera.take()["trigger_clocks"][key,] != setting.rows["trigger_clocks"][key,] for key in ids
+    ] == [
+        True,
+        True,
+    ]
+    setting.restore()
 
 
 def test_a_lock_that_is_missing_is_seen_in_some_orders_and_not_in_others(
