@@ -12,6 +12,9 @@ from qsched.triggers.instant import SECOND
 
 from support.hand_node import HandNode, World, every, python
 
+on_sqlite = pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+"""Of tests of the node itself, which ask nothing special of its database."""
+
 
 def running(world: World, node: HandNode, **policies: Any) -> RunRequest:
     """The node runs the first firing of a trigger whose next slot is an hour away."""
@@ -30,6 +33,7 @@ def told(node: HandNode, request: RunRequest) -> str | None:
 # -- past its own trust ------------------------------------------------------------------------------------------------------
 
 
+@on_sqlite
 def test_past_its_trust_a_node_tells_what_holds_a_permit_and_lets_the_others_run_on(world: World) -> None:
     one = world.node("one", own_store=True)
     world.apply(
@@ -50,6 +54,7 @@ def test_past_its_trust_a_node_tells_what_holds_a_permit_and_lets_the_others_run
     assert told(one, requests["any"]) is None
 
 
+@on_sqlite
 def test_an_episode_without_trust_is_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     one = world.node("one", own_store=True)
     running(world, one, overlap="queue")
@@ -62,6 +67,7 @@ def test_an_episode_without_trust_is_told_once(world: World, caplog: pytest.LogC
         world.live(3)
 
 
+@on_sqlite
 @pytest.mark.parametrize("recovers", [True, False])
 def test_what_stopped_for_a_lease_that_was_not_lost_ends_like_any_lost_attempt(
     world: World, recovers: bool
@@ -84,6 +90,7 @@ def test_what_stopped_for_a_lease_that_was_not_lost_ends_like_any_lost_attempt(
         ) == [(None,)]
 
 
+@on_sqlite
 def test_a_lost_end_that_landed_and_is_repeated_is_no_fencing(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,6 +103,7 @@ def test_a_lost_end_that_landed_and_is_repeated_is_no_fencing(
     assert "settle.fenced" not in caplog.text
 
 
+@on_sqlite
 def test_a_body_that_ended_well_in_spite_of_it_has_ended_well(world: World) -> None:
     one = world.node("one", own_store=True)
     request = running(world, one, overlap="queue", request_recovery=True)
@@ -142,6 +150,7 @@ def test_a_completion_that_nobodys_rescue_has_overtaken_is_accepted(world: World
     assert world.firings("state") == [("succeeded",)]
 
 
+@on_sqlite
 def test_a_body_left_from_an_earlier_life_keeps_its_place(world: World) -> None:
     one = world.node("one", capacity=2)
     zombie = running(world, one)
@@ -158,6 +167,7 @@ def test_a_body_left_from_an_earlier_life_keeps_its_place(world: World) -> None:
     assert len(one.taken) == 2
 
 
+@on_sqlite
 def test_a_node_does_not_rescue_what_it_still_runs_itself(world: World) -> None:
     one = world.node("one")
     request = running(world, one, request_recovery=True)
@@ -171,6 +181,7 @@ def test_a_node_does_not_rescue_what_it_still_runs_itself(world: World) -> None:
     assert [again.recovering for again in one.taken] == [True]
 
 
+@on_sqlite
 def test_what_was_taken_in_an_earlier_life_is_not_begun_in_this_one(world: World) -> None:
     one = world.node("one")
     request = running(world, one)
@@ -191,6 +202,7 @@ def test_a_firing_that_somebody_took_away_is_told(world: World) -> None:
     assert [again.fence for again in two.taken] == [2]
 
 
+@on_sqlite
 def test_what_runs_as_it_should_is_told_nothing(world: World) -> None:
     one = world.node("one")
     request = running(world, one, overlap="queue")
@@ -201,6 +213,7 @@ def test_what_runs_as_it_should_is_told_nothing(world: World) -> None:
 # -- what a check-in says and hears --------------------------------------------------------------------------------------------
 
 
+@on_sqlite
 def test_a_request_to_drain_is_told_once(world: World) -> None:
     one = world.node("one")
     world.sql(
@@ -229,6 +242,7 @@ def test_a_check_in_publishes_what_is_red_and_how_often_it_comes(world: World) -
     assert world.sql(row, one.parts.who.incarnation)[0][0] is None
 
 
+@on_sqlite
 def test_check_ins_are_steady_from_the_first_that_lands_until_one_fails(world: World) -> None:
     one = world.node("one", own_store=True)
     world.live(3)
