@@ -79,6 +79,7 @@ class CheckInService:
         self._episode = Episode(parts.clock)
         self._missed = 0
         self._drains = False
+        self._strange: set[tuple[int, int]] = set()
         self._backend = 0
         self.trouble: str | None = None
         """Why check-ins do not land; None while they do."""
@@ -213,8 +214,13 @@ class CheckInService:
             if firing.cancel_requested_at is not None:
                 self._telling.cancel(firing.id, firing.fence, "cancel requested")
         # What was in hand before the rows were read is in them, unless it has ended meanwhile, or somebody took it away.
-        for firing_id, fence in held - {(firing.id, firing.fence) for firing in answer.running}:
+        strange = held - {(firing.id, firing.fence) for firing in answer.running}
+        strange = {each for each in strange if self._parts.hand.holds(*each)}
+        if fresh := strange - self._strange:
+            log.error("check_in.not_ours firings=%s: their rows say so; they are told", len(fresh))
+        for firing_id, fence in fresh:
             self._telling.cancel(firing_id, fence, LEASE_LOST)
+        self._strange = strange
         if answer.drain_requested and not self._drains:
             self._drains = True
             self._telling.drain(answer.drain_requested_by)
@@ -225,6 +231,7 @@ class CheckInService:
         log.error("node.fenced incarnation=%s: declared dead by others; a new incarnation begins", old)
         parts.who.trusted_until = 0.0
         self._telling.cancel_all(LEASE_LOST)
+        self._strange = parts.hand.held()  # they know by now
         self.register()
         self._let_go_of_lock(old)
         log.info("node.rejoined incarnation=%s", parts.who.incarnation)
