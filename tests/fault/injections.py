@@ -3,6 +3,7 @@
 import os
 import random
 import resource
+import socket
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -21,6 +22,11 @@ from .stage import ClockedPostgres, Stage
 
 Heal = Callable[[], object]
 _DISK = 1024 * 1024
+_PATIENCE = 0.3
+"""Seconds that the nemesis waits for an answer: it has others to torment."""
+
+LATER = "later"
+"""What heals says when it could not be done yet."""
 
 
 class Impossible(Exception):
@@ -232,9 +238,22 @@ class Injections:
     # -- Redis ---------------------------------------------------------------------------------------------------------
 
     def _redis(self) -> RedisServer:
-        if self.stage.redis is None or not self.stage.redis._answers():
+        redis = self.stage.redis
+        if redis is None or self._ask_redis("PING") != "+PONG":
             raise Impossible
-        return self.stage.redis
+        return redis
+
+    def _ask_redis(self, line: str) -> str | None:
+        """One command and the first line of its answer; None where there is none soon (it is stopped, or down)."""
+        assert self.stage.redis is not None
+        try:
+            with socket.create_connection(
+                ("127.0.0.1", self.stage.redis.port), timeout=_PATIENCE
+            ) as connection:
+                connection.sendall(f"{line}\r\n".encode())
+                return connection.makefile("rb").readline().decode().strip()
+        except OSError:
+            return None
 
     def _redis_kill(self, fault: Fault) -> Heal:
         del fault
@@ -254,20 +273,15 @@ class Injections:
         return resume
 
     def _redis_command(self, fault: Fault) -> Heal:
-        redis = self._redis()
+        self._redis()
         if fault.kind == "redis_flush":
-            redis.command("FLUSHALL")
+            self._ask_redis("FLUSHALL")
             return lambda: None
         if fault.kind == "redis_pause":
-            redis.command(f"CLIENT PAUSE {round(fault.seconds * 1000)} ALL")
+            self._ask_redis(f"CLIENT PAUSE {round(fault.seconds * 1000)} ALL")
             return lambda: None
-        redis.command("REPLICAOF 127.0.0.1 1")
-
-        def master() -> None:
-            with suppress(OSError):
-                redis.command("REPLICAOF NO ONE")
-
-        return master
+        self._ask_redis("REPLICAOF 127.0.0.1 1")
+        return lambda: None if self._ask_redis("REPLICAOF NO ONE") == "+OK" else LATER
 
     # -- SQLite --------------------------------------------------------------------------------------------------------
 

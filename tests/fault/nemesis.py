@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from qsched.scheduler.clock import SystemClock
 
-from .injections import Heal, Impossible, Injections
+from .injections import LATER, Heal, Impossible, Injections
 from .schedule import Fault
 from .stage import Stage
 
@@ -47,8 +47,10 @@ class Nemesis:
     def heal_all(self) -> None:
         """End every fault that still lasts, and begin none any more."""
         self._queue.clear()
-        for number in list(self._open):
-            self._heal(number)
+        while self._open:
+            for number in list(self._open):
+                self._heal(number)
+            self._stage.pause(_AGAIN if self._open else 0.0)
 
     def _now(self) -> float:
         return self._clock.monotonic() - self._began
@@ -101,6 +103,11 @@ class Nemesis:
 
     def _heal(self, number: int) -> None:
         heal = self._open.pop(number, None)
-        if heal is not None:
-            unmet = heal() is True
-            self._stage.history.say("healed", n=number, unmet=unmet)
+        if heal is None:
+            return
+        answer = heal()
+        if answer == LATER:
+            self._open[number] = heal
+            self._at(self._now() + _AGAIN, lambda: self._heal(number))
+            return
+        self._stage.history.say("healed", n=number, unmet=answer is True)
