@@ -7,7 +7,7 @@ import socket
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from .stage import ClockedPostgres, Stage
 
 Heal = Callable[[], object]
 _DISK = 1024 * 1024
+_CATCHES, _CATCH = 60, 0.004
+"""How often, and after how many seconds, a node is stopped anew until it is caught holding the write lock."""
 _PATIENCE = 0.3
 """Seconds that the nemesis waits for an answer: it has others to torment."""
 
@@ -107,7 +109,24 @@ class Injections:
         life = seat.life
         assert life is not None
         seat.stop(family=fault.options["family"])
+        for _ in range(_CATCHES if fault.options.get("holding") else 0):
+            if self._file_is_locked():
+                self.stage.history.say("stopped_holding", node=seat.name)
+                break
+            seat.go_on(life)
+            self.stage.pause(_CATCH)
+            seat.stop(family=fault.options["family"])
         return lambda: seat.go_on(life)
+
+    def _file_is_locked(self) -> bool:
+        """Whether somebody is within a write transaction on the SQLite file now."""
+        with closing(sqlite3.connect(self._file, timeout=0, isolation_level=None)) as probe:
+            try:
+                probe.execute("BEGIN IMMEDIATE")
+                probe.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return True
+        return False
 
     def _drain(self, fault: Fault) -> Heal:
         seat = self._seat(fault)

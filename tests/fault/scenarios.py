@@ -304,7 +304,11 @@ def _takeovers(evidence: Evidence) -> list[float]:
 
 
 def named(name: str, database: str, amount: float | None) -> Scenario:
-    """A scenario by its name; `amount` is its seconds, rounds or times."""
+    """A scenario by its name; `amount` is its seconds, rounds or times. Raises ValueError for what SQLite cannot have."""
+    if database == "sqlite" and name in _WITH_SERVER:
+        raise ValueError(
+            f"an SQLite file has no server, no way that could be cut, and the host's clock: no {name}"
+        )
     makers: dict[str, Callable[[], Scenario]] = {
         "rolling": lambda: rolling(database, int(amount or 10)),
         "clock": lambda: clock(database, amount or 40),
@@ -319,4 +323,5 @@ def named(name: str, database: str, amount: float | None) -> Scenario:
     return makers[name]()
 
 
+_WITH_SERVER = ("clock", "outage", "silent", "silent-fast")
 NAMES = ("rolling", "clock", "hogs", "outage", "stall", "takeover", "takeover-fast", "silent", "silent-fast")

@@ -80,6 +80,8 @@ def _shape(profile: Profile, chance: random.Random, kind: str) -> tuple[float, d
     """How long a fault of this kind lasts, and what else there is to say of it."""
     lease = profile.lease
     family = {"family": chance.random() < 0.5}
+    if profile.database == "sqlite":
+        family["holding"] = chance.random() < 0.5
     drop = {"drop": chance.random() < 0.5}
     late = chance.uniform(0.3, 1.0)
     shapes: dict[str, tuple[float, dict[str, Any]]] = {

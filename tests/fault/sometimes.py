@@ -83,6 +83,8 @@ def _counts(evidence: Evidence) -> "Counter[str]":
     for verdict in verdicts_of(evidence).values():
         counts["verdicts"] += 1
         counts[f"verdicts: {verdict.kind}"] += 1
+    counts["gone while cut off"] = _gone_while_cut_off(evidence)
+    counts["stopped with the write lock"] = len(evidence.said("stopped_holding"))
     counts["fenced completions"] = fenced(evidence)
     counts["told lease_lost"] = sum(body.told == "lease_lost" for body in evidence.bodies)
     counts["takes in doubt"] = logs.count("take.in_doubt")
@@ -99,6 +101,15 @@ def _counts(evidence: Evidence) -> "Counter[str]":
             counts[f"{line['verb']}s".replace("fireds", "fires")] += 1
     _of_leading(evidence, counts)
     return counts
+
+
+def _gone_while_cut_off(evidence: Evidence) -> int:
+    """Verdicts of a freed session lock on a process that lived: it was stopped or cut off, and silent all the same."""
+    found = 0
+    for incarnation, verdict in verdicts_of(evidence).items():
+        process = evidence.process_of(incarnation)
+        found += verdict.kind == "gone" and process is not None and process.ended > verdict.change.mono
+    return found
 
 
 def fenced(evidence: Evidence) -> int:
