@@ -77,6 +77,7 @@ class CheckInService:
         self._lock = lock
         self._failing_since: int | None = None
         self._episode = Episode(parts.clock)
+        self._lock_failing = Episode(parts.clock)
         self._missed = 0
         self._drains = False
         self._strange: set[tuple[int, int]] = set()
@@ -251,7 +252,10 @@ class CheckInService:
                 patience=self._deadline(),
             )
         except SchedulerError as error:
-            log.info("session_lock.not_taken reason=%s: the lease decides", error)
+            if self._lock_failing.fails() is not None:
+                log.warning("session_lock.not_taken reason=%s: the lease decides", error)
+        else:
+            self._lock_failing.over()
 
     def _let_go_of_lock(self, incarnation: int) -> None:
         lock = self._lock
