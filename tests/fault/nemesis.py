@@ -51,6 +51,7 @@ class Nemesis:
             for number in list(self._open):
                 self._heal(number)
             self._stage.pause(_AGAIN if self._open else 0.0)
+        self._queue.clear()
 
     def _now(self) -> float:
         return self._clock.monotonic() - self._began
