@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -81,16 +82,29 @@ def _new_world(request: pytest.FixtureRequest, database: str) -> Iterator[World]
     world.close()
 
 
-_LED = [
-    *("sql-sqlite", "sql-postgresql", "sql-mariadb", "redis-sqlite"),
-    # What is asked of the database is the same with either elector.
-    *(pytest.param(f"redis-{database}", marks=pytest.mark.long) for database in ("postgresql", "mariadb")),
-]
+_ON_A_FILE = ["sql-sqlite", "redis-sqlite"]
+_ON_SERVERS = ["sql-postgresql", "sql-mariadb"]
+_THE_SAME = ["redis-postgresql", "redis-mariadb"]
+"""What is asked of the database is the same with either elector."""
 
 
-@pytest.fixture(params=_LED)
+def _in_the_long_form(*names: str) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
+@pytest.fixture(params=[*_ON_A_FILE, *_in_the_long_form(*_ON_SERVERS, *_THE_SAME)])
 def led(request: pytest.FixtureRequest) -> Iterator[Led]:
-    """A cluster in leader mode, with either elector, on each database."""
+    """A cluster in leader mode, with either elector; in the long form on each database."""
+    yield from _new_led(request)
+
+
+@pytest.fixture(params=[*_ON_A_FILE, *_ON_SERVERS, *_in_the_long_form(*_THE_SAME)])
+def led_everywhere(request: pytest.FixtureRequest) -> Iterator[Led]:
+    """The same for what asks something of its own of the database: always on each of them."""
+    yield from _new_led(request)
+
+
+def _new_led(request: pytest.FixtureRequest) -> Iterator[Led]:
     elector, database = request.param.split("-")
     server = request.getfixturevalue("redis") if elector == "redis" else None
     for world in _new_world(request, database):

@@ -10,7 +10,7 @@ from qsched.triggers.instant import SECOND
 from qsched.triggers.misfire import MisfireRule
 
 from support.faults import Faults, wait_for
-from support.hand_node import every, once, python
+from support.hand_node import World, every, once, python
 from support.led import Led, LedNode
 
 
@@ -41,8 +41,9 @@ def count(led: Led, where: str = "1 = 1") -> int:
 # -- how much, and for whom --------------------------------------------------------------------------------------------
 
 
-def test_what_is_made_due_is_shared_out(led: Led) -> None:
+def test_what_is_made_due_is_shared_out(led_everywhere: Led) -> None:
     """The leader takes its share and leaves the rest to the others; what they leave, it takes after a moment."""
+    led = led_everywhere
     leader, other = pair(led)
     led.world.apply(*(every(f"t{n:02}", 60) for n in range(20)))
     led.skip(60)
@@ -54,7 +55,8 @@ def test_what_is_made_due_is_shared_out(led: Led) -> None:
     assert ready(led) == 0
 
 
-def test_no_more_is_ready_than_the_live_nodes_can_start(led: Led) -> None:
+def test_no_more_is_ready_than_the_live_nodes_can_start(led_everywhere: Led) -> None:
+    led = led_everywhere
     leader, _ = pair(led, capacity=3)
     led.world.apply(*(every(f"t{n:02}", 1000) for n in range(20)))
     led.skip(1000)
@@ -92,7 +94,8 @@ def test_a_leader_that_is_full_plans_on(led: Led) -> None:
     assert [request.trigger for request in other.hand.taken] == ["tick"]
 
 
-def test_a_full_cluster_still_decides_what_starts_nothing(led: Led) -> None:
+def test_a_full_cluster_still_decides_what_starts_nothing(led_everywhere: Led) -> None:
+    led = led_everywhere
     leader, other = pair(led, capacity=1)
     rule = MisfireRule("skip", threshold=SECOND)
     led.world.apply(once("a", 1), once("b", 1), every("c", 10), every("skip", 15, misfire=rule))
@@ -114,7 +117,8 @@ def test_a_backlog_leaves_half_of_the_places_to_what_is_on_time(led: Led) -> Non
     assert sum(name.startswith("new") for name in names) == 4
 
 
-def test_a_backlog_of_requests_leaves_half_of_them_too_and_no_more(led: Led) -> None:
+def test_a_backlog_of_requests_leaves_half_of_them_too_and_no_more(led_everywhere: Led) -> None:
+    led = led_everywhere
     leader, other = pair(led, capacity=4)
     led.world.apply(every("slow", 10_000), *(once(f"new{n}", 30) for n in range(8)))
     for _ in range(30):
@@ -154,8 +158,9 @@ def test_tags_are_given_no_more_than_their_nodes_can_start(led: Led) -> None:
     assert count(led, "trigger_name = 'near'") == 1
 
 
-def test_what_waits_and_cannot_start_takes_nobodys_place(led: Led) -> None:
+def test_what_waits_and_cannot_start_takes_nobodys_place(led_everywhere: Led) -> None:
     """Thirty requests of a job that is busy, and of one that no live node may run: the rest goes on."""
+    led = led_everywhere
     leader, other = pair(led, capacity=3)
     jobs = [python("report"), python("alone", overlap="queue")]
     led.world.functions["alone"] = lambda: None
@@ -178,7 +183,8 @@ def test_what_waits_and_cannot_start_takes_nobodys_place(led: Led) -> None:
 # -- no-overlap jobs -----------------------------------------------------------------------------------------------------
 
 
-def test_one_firing_of_a_no_overlap_job_is_ready_at_a_time(led: Led) -> None:
+def test_one_firing_of_a_no_overlap_job_is_ready_at_a_time(led_everywhere: Led) -> None:
+    led = led_everywhere
     leader, _ = pair(led)
     led.world.apply(*(every(f"t{n}", 10) for n in range(5)), jobs=[python("report", overlap="queue")])
     led.skip(10)
@@ -242,8 +248,9 @@ def test_a_pause_holds_what_is_due_already(led: Led) -> None:
 
 
 def test_a_plan_of_an_old_epoch_is_refused_and_its_leader_steps_down(
-    led: Led, caplog: pytest.LogCaptureFixture
+    led_everywhere: Led, caplog: pytest.LogCaptureFixture
 ) -> None:
+    led = led_everywhere
     leader, other = pair(led)
     led.world.apply(every("tick", 10))
     led.skip(10)
@@ -271,7 +278,8 @@ def _force(tx: Any, node: LedNode) -> int:
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_a_plan_whose_commit_is_in_doubt_is_made_once(led: Led, landed: bool) -> None:
+def test_a_plan_whose_commit_is_in_doubt_is_made_once(led_everywhere: Led, landed: bool) -> None:
+    led = led_everywhere
     leader, _ = pair(led, own_store=True)
     led.world.apply(*(every(f"t{n}", 60) for n in range(4)))
     led.skip(60)
@@ -282,9 +290,8 @@ def test_a_plan_whose_commit_is_in_doubt_is_made_once(led: Led, landed: bool) ->
     assert led.world.firings("state, covers") == [("succeeded", 1)] * 4
 
 
-def test_a_plan_that_is_still_being_committed_is_waited_for(led: Led) -> None:
-    if led.world.store.file is not None:
-        return  # an SQLite file knows one transaction at a time
+def test_a_plan_that_is_still_being_committed_is_waited_for(server_world: World) -> None:
+    led = Led(server_world, SQL)
     leader, _ = pair(led, own_store=True)
     led.world.apply(*(every(f"t{n}", 60) for n in range(4)))
     led.skip(60)

@@ -25,8 +25,8 @@ class Pair:
 
 
 @pytest.fixture
-def pair(led: Led) -> Pair:
-    return Pair(led)
+def pair(led_everywhere: Led) -> Pair:
+    return Pair(led_everywhere)
 
 
 def number(node: HandNode) -> int:
