@@ -19,6 +19,7 @@ Touched = Mapping[str, int]
 
 _TABLE = re.compile(r"qsched_(\w+)")
 _TARGET = re.compile(r"\s*(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+qsched_(\w+)")
+_BY_KEY = re.compile(r"UPDATE qsched_(\w+) t (?:SET|JOIN) ")
 _BRACKETED = re.compile(r"\([^()]*\)")
 _STATEMENT_LOCKS = re.compile(r"FOR UPDATE|FOR KEY SHARE|FOR SHARE|LOCK IN SHARE MODE")
 
@@ -62,6 +63,19 @@ def _without_subqueries(statement: str) -> str:
     while (shorter := _BRACKETED.sub(" ", inside)) != inside:
         inside = shorter
     return inside
+
+
+def met_by(statement: str, held: Touched) -> Touched:
+    """What others can meet in a statement of a transaction that has touched `held` so far.
+
+    Rows that are updated by their keys, behind a lock on their table, were locked by it: whoever wants them waits already, or
+    passes them by.
+    """
+    touched = touched_by(statement)
+    again = _BY_KEY.match(statement)
+    if again is None or held.get(again[1]) not in (LOCK, WRITE):
+        return touched
+    return {**touched, again[1]: READ}
 
 
 def together(before: Touched, more: Touched) -> Touched:

@@ -26,12 +26,15 @@ class Memories:
     def __init__(self, roots: Iterable[object]) -> None:
         self._seen: set[int] = set()
         self._kept: list[object] = []
+        self._values: list[tuple[object, str, object]] = []
         self._back: list[Callable[[], object]] = []
         for root in roots:
             self._remember(root)
 
     def restore(self) -> None:
         """Let all be as it was."""
+        for thing, name, value in self._values:
+            setattr(thing, name, value)
         for step in self._back:
             step()
 
@@ -60,7 +63,7 @@ class Memories:
         elif isinstance(value, random.Random):
             state = value.getstate()
             self._back.append(lambda: value.setstate(state))
-        self._back.append(lambda: setattr(thing, name, value))
+        self._values.append((thing, name, value))
 
     def _look_into(self, value: object) -> None:
         if isinstance(value, Mapping):

@@ -12,7 +12,7 @@ from typing import Any
 from qsched.scheduler.store.database import Store
 from sqlalchemy import event
 
-from .accesses import BEGIN, COMMIT, READ, Step, Touched, together, touched_by
+from .accesses import BEGIN, COMMIT, READ, Step, Touched, met_by, together, touched_by
 from .waiters import Waiters
 
 _BEFORE_ASKING = 0.0015
@@ -98,9 +98,9 @@ class Turnstile:
         actor = self._actor()
         if actor is not None:
             actor.session = _session_of(conn.connection.dbapi_connection)
-            touched = touched_by(statement)
-            self._stop(actor, Step(actor.transaction, statement, touched, actor.reading))
-            actor.touched = together(actor.touched, touched)
+            met = met_by(statement, actor.touched)
+            self._stop(actor, Step(actor.transaction, statement, met, actor.reading))
+            actor.touched = together(actor.touched, touched_by(statement))
 
     def _after_error(self, context: Any) -> None:
         if self._actor() is not None and self.events:
