@@ -48,7 +48,7 @@ class LedPlanner:
         self._more_due = more_due
         self._turn = self._taking_turn = False
         self._in_vain = 0
-        self._plan_from = 0.0
+        self._plan_from = self._rests_until = float("-inf")
         self._resume: tuple[int, int, int] | None = None
         self._full = False
         self._nobody: dict[int, float] = {}
@@ -74,14 +74,19 @@ class LedPlanner:
             return 0.0  # with these jobs loaded the plan is made anew, before a backlog of other firings has all places
         due = seen.firings_due + (planned.due if planned is not None else 0)
         left = frozenset() if term is not None else self._who.left_by_leader
-        taken = self._take(due, free, left) if free and (due or left) else None
+        resting = self._clock.monotonic() < self._rests_until
+        taken = self._take(due, free, left) if free and not resting and (due or left) else None
+        if planned is not None and planned.due and not resting and self._who.live_nodes > 1:
+            # Its own announcement wakes this node as well: that must not end the head start of the others. Nor is it
+            # lengthened by what is planned meanwhile, or a leader with much to plan would never take anything.
+            self._rests_until = self._clock.monotonic() + HEAD_START
         return self._again(seen, planned, taken)
 
     def _again(self, seen: Look, planned: Taken | None, taken: Taken | None) -> float:
-        shared = self._who.live_nodes > 1
-        if planned is not None and planned.due and shared:
+        rest = self._rests_until - self._clock.monotonic()
+        if rest > 0:
             self._in_vain = 0
-            return HEAD_START
+            return rest
         done = [each for each in (planned, taken) if each is not None]
         if any(each.moved for each in done):
             self._in_vain = 0
@@ -93,7 +98,7 @@ class LedPlanner:
             if early is not None:
                 return early
         self._in_vain += 1
-        if shared and self._in_vain == 2:
+        if self._in_vain == 2 and self._who.live_nodes > 1:
             self._more_due()  # a place is free here, or due work is left: the leader, or somebody else, may not know
         if planned is not None and planned.resume is not None:
             return _SOON
