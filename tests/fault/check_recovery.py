@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from .check_fences import cut_off, last_heard
 from .evidence import FOREVER, Evidence, Process
+from .room import Room
 from .runs import Take, Verdict, by_firing, outcome_of, takes_of, verdicts_of
 from .violation import Violation, slice_of
 
@@ -14,12 +15,15 @@ _START = 3.0
 
 @dataclass(frozen=True)
 class Takeover:
-    """One firing that came back: how long after its node was gone, or heard last."""
+    """One firing that came back: how long after its node was gone, or heard last, it was due again, and ran."""
 
     take: Take
     kind: str
     """gone or silent."""
     seconds: float
+    """Until it was due again."""
+    waited: float
+    """From then until it ran: it stands in line like everybody."""
     bound: float
     clean: bool
     """Whether nothing else was disturbed all the time: only then the formula says something."""
@@ -102,10 +106,14 @@ def takeovers(evidence: Evidence) -> list[Takeover]:
         since = process.ended if gone and process is not None else last_heard(evidence, verdict)
         silent = settings.lease + 2 * settings.check_in + settings.poll
         bound = min(silent, 4 * settings.check_in + settings.poll) if gone else silent
+        ready, kind = take.end.mono, "gone" if gone else "silent"
+        clean = _calm(evidence, verdict, since, ready)
         began = later[0].begin.mono
-        kind = "gone" if gone else "silent"
-        clean = _calm(evidence, verdict, since, began)
-        found.append(Takeover(take, kind, began - since, bound, clean, _disturbed(evidence, since, began)))
+        found.append(
+            Takeover(
+                take, kind, ready - since, began - ready, bound, clean, _disturbed(evidence, since, ready)
+            )
+        )
     return found
 
 
@@ -115,13 +123,22 @@ def check_takeovers(evidence: Evidence) -> list[Violation]:
     Another may take longer by as long as the other faults lasted, and by what a rescuer that fell to one of them holds.
     """
     found = []
+    slack = evidence.settings.slack
+    room = Room(evidence)
     for each in takeovers(evidence):
-        most = each.bound + evidence.settings.slack
+        most = each.bound + slack
         if not each.clean:
             most += each.disturbed + 2 * evidence.settings.lease
         if each.seconds > most:
-            text = f"came back {each.seconds:.2f} s after its node was {each.kind}, and {each.bound:.2f} s are promised"
+            text = f"was due again {each.seconds:.2f} s after its node was {each.kind}, and {each.bound:.2f} s are promised"
             found.append(_say(evidence, each.take, text))
+        due = each.take.end.mono if each.take.end is not None else 0.0
+        if each.clean and each.waited > 2.0 + slack and room.longest(due, due + each.waited) > 2.0 + slack:
+            found.append(
+                _say(
+                    evidence, each.take, f"was due again, and waited {each.waited:.2f} s for a node with room"
+                )
+            )
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .audit import COLUMNS
 from .history import lines_of
+from .machine import slack
 from .timeline import Hands, db_offsets
 from .workload import JobFacts, TriggerFacts, Workload
 
@@ -206,6 +207,7 @@ def read(folder: Path) -> Evidence:
             profile["lease"],
             coordination=profile["coordination"],
             capacity=profile["capacity"],
+            slack=slack([line["load"] for line in lines if "load" in line]),
         ),
         load=Workload.of_facts(facts),
         lines=lines,

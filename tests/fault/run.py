@@ -10,6 +10,7 @@ from qsched.scheduler.clock import SystemClock
 
 from .customer import Customer
 from .injections import Injections
+from .machine import busy
 from .nemesis import Nemesis
 from .profiles import Profile
 from .schedule import Fault, write
@@ -69,7 +70,7 @@ class Run:
             stage.look()
             now = self._clock.monotonic()
             if now >= tick_at:
-                stage.history.say("tick", wall=self._clock.wall())
+                stage.history.say("tick", wall=self._clock.wall(), load=busy())
                 tick_at = now + _TICK
             stage.pause(min(0.05, nemesis.next_in()))
         nemesis.heal_all()

@@ -10,6 +10,7 @@ from qsched.scheduler.clock import SystemClock
 
 from .check import check
 from .evidence import Evidence, read
+from .machine import busy
 from .profiles import Profile
 from .run import Run
 from .seats import Life, Seat
@@ -48,7 +49,7 @@ class Scene:
                 raise AssertionError(f"waited {within:g} s in vain for {what}")
             self.stage.look()
             if self.now() >= self._tick_at:
-                self.stage.history.say("tick", wall=self._clock.wall())
+                self.stage.history.say("tick", wall=self._clock.wall(), load=busy())
                 self._tick_at = self.now() + _TICK
             self.stage.pause(_LOOK)
         return self.now() - began

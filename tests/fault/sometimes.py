@@ -163,9 +163,10 @@ def times(evidence: Evidence) -> dict[str, float]:
         clean = [each for each in takeovers(evidence) if each.kind == kind and each.clean]
         if clean:
             found[f"takeovers {kind}"] = len(clean)
-            found[f"takeover {kind}, worst"] = round(max(each.seconds for each in clean), 3)
+            found[f"takeover {kind}, worst"] = round(max(each.seconds + each.waited for each in clean), 3)
             found[f"takeover {kind}, promised"] = max(each.bound for each in clean)
     late = unhindered(evidence)
+    found["slack"] = evidence.settings.slack
     found["calm firings"] = len(late)
     found["calm lateness, worst"] = round(max((each.seconds for each in late), default=0.0), 3)
     return found
