@@ -1,7 +1,8 @@
 """The store's door: `open_store` finds, makes or refuses a schema; Alembic is imported only to make one."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -27,6 +28,7 @@ VERSION_TABLE = "qsched_version"
 _OLDEST = {POSTGRESQL: (14,), MARIADB: (10, 6), SQLITE: sqlite_file.OLDEST}
 _LOCK = 0x71736368656401  # "qsched" and a 1: other applications take advisory locks in the same database
 _LOCK_SECONDS = 100
+_MARIADB_LOCK = "CONCAT('qsched ', SHA1(DATABASE()))"  # such locks are the server's, not the database's
 
 
 class StoreOptions(TypedDict, total=False):
@@ -94,6 +96,8 @@ def _bring_up(store: Store, *, create: bool) -> None:
             raise
     if version is None and create:
         upgrade(store)
+    elif create and version != HEAD and store.dialect is MARIADB:
+        _judge(_version_after_whoever_makes_it(store))
     else:
         _judge(version)
     if store.cluster_id is None:
@@ -101,6 +105,16 @@ def _bring_up(store: Store, *, create: bool) -> None:
         store.cluster_id = _either(store, create)("find the cluster", lambda tx: work(tx, store.cluster_name))
     if not store.read_only:
         warn_of_lost_commits(store)
+
+
+def _version_after_whoever_makes_it(store: Store) -> str | None:
+    """The revision once nobody is at work on the schema: on MariaDB a schema that is being made is seen half-way."""
+
+    def wait(conn: Connection) -> str | None:
+        with _mariadb_lock(conn):
+            return _version(Tx(conn, store.dialect, 0, None))
+
+    return store.change_schema("wait for the schema", wait)
 
 
 def _either(store: Store, create: bool) -> Callable[[str, Callable[[Tx], int]], int]:
@@ -181,18 +195,23 @@ def _locked(conn: Connection, store: Store) -> None:
         conn.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # ends with the transaction
         _migrate(conn, store)
     elif store.dialect is MARIADB:
-        lock = "CONCAT('qsched ', SHA1(DATABASE()))"  # such locks are the server's, not the database's
-        if not conn.exec_driver_sql(f"SELECT GET_LOCK({lock}, {_LOCK_SECONDS})").scalar():
-            raise StoreError(
-                f"somebody has been making the schema for {_LOCK_SECONDS} s", hint="look at SHOW PROCESSLIST"
-            )
-        try:
+        with _mariadb_lock(conn):
             _migrate(conn, store)
-        finally:
-            if not conn.invalidated:  # a lost connection has let go of it
-                conn.exec_driver_sql(f"DO RELEASE_LOCK({lock})")
     else:
         _migrate(conn, store)  # BEGIN IMMEDIATE is the lock
+
+
+@contextmanager
+def _mariadb_lock(conn: Connection) -> Iterator[None]:
+    if not conn.exec_driver_sql(f"SELECT GET_LOCK({_MARIADB_LOCK}, {_LOCK_SECONDS})").scalar():
+        raise StoreError(
+            f"somebody has been making the schema for {_LOCK_SECONDS} s", hint="look at SHOW PROCESSLIST"
+        )
+    try:
+        yield
+    finally:
+        if not conn.invalidated:  # a lost connection has let go of it
+            conn.exec_driver_sql(f"DO RELEASE_LOCK({_MARIADB_LOCK})")
 
 
 def _migrate(conn: Connection, store: Store) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from qsched.scheduler.store.schema import VERSION_TABLE, current, open_store, up
 from qsched.scheduler.store.tables import metadata
 from qsched.scheduler.store.tx import Tx
 from sqlalchemy import Connection
+
+from support.waiting import wait_until
 
 Program = Callable[..., "subprocess.Popen[str]"]
 
@@ -229,6 +232,28 @@ def test_an_older_store_is_brought_up_to_date_with_all_that_is_in_it(store_url: 
     assert [tuple(row) for row in store.read("r", lambda tx: tx.run(kept).all())] == [("kept", None)]
     store.close()
     open_store(store_url, create=True, cluster="kept").close()
+
+
+def test_who_meets_a_schema_half_way_waits_for_whoever_makes_it(mariadb_url: str) -> None:
+    maker = open_store(mariadb_url, create=True)
+    half, whole = (f"UPDATE {VERSION_TABLE} SET version_num = '{version}'" for version in schema.REVISIONS)
+    with ThreadPoolExecutor(1) as pool:
+
+        def make(connection: Connection) -> "Future[Store]":
+            with schema._mariadb_lock(connection):
+                connection.exec_driver_sql(half)
+                connection.commit()
+                late = pool.submit(open_store, mariadb_url, create=True)
+                waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
+                wait_until(lambda: connection.exec_driver_sql(waits).scalar(), "the other one to wait")
+                assert not late.done()
+                connection.exec_driver_sql(whole)
+                connection.commit()
+            return late
+
+        late = maker.change_schema("make it slowly", make)
+        late.result(timeout=60).close()
+    maker.close()
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mariadb", "sqlite"])
