@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ...triggers.misfire import FIRE_ALL, SKIP, MisfireRule
 from ..firing import serial_key
 from .node_rows import covered
-from .take_rows import make_permits
+from .take_rows import make_permits, stopped_triggers
 from .tx import Tx
 
 
@@ -32,8 +32,8 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule) -> Judged | N
         + tx.dialect.for_update,
         trigger_id,
     ).first()
-    if clock is None:
-        return None
+    if clock is None or stopped_triggers(tx, {trigger_id}):
+        return None  # paused or retired since they were found late: held, or ended already
     rows = tx.run(
         "SELECT id, scheduled_at FROM qsched_firings WHERE job_id = ? AND state IN ('due', 'running')"
         " AND trigger_id = ? AND state = 'due' AND reason = 'schedule' AND first_started_at IS NULL AND run_at < ?"

@@ -176,13 +176,11 @@ def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
     firings = list(map(DueFiring._make, rows))
     # The lock was given after the statement's snapshot was taken: a pause that returned in between is seen only now. (A
     # pause that returns later has waited for the locks of these rows.)
-    stopped = _stopped_triggers(
-        tx, {firing.trigger_id for firing in firings if firing.trigger_id is not None}
-    )
+    stopped = stopped_triggers(tx, {firing.trigger_id for firing in firings if firing.trigger_id is not None})
     return [firing for firing in firings if firing.trigger_id not in stopped] if stopped else firings
 
 
-def _stopped_triggers(tx: Tx, ids: Collection[int]) -> set[int]:
+def stopped_triggers(tx: Tx, ids: Collection[int]) -> set[int]:
     """Of these triggers, those that are paused (by themselves or with their group) or retired."""
     if not ids:
         return set()

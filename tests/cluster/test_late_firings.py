@@ -1,6 +1,8 @@
 """A slot that was decided in time and given back is judged again when it is found too late to be on time."""
 
 import pytest
+from qsched.scheduler.control import pause, resume
+from qsched.scheduler.store.late_firings import judge_late_firings
 from qsched.triggers.misfire import MisfireRule
 
 from support.hand_node import World, every
@@ -72,3 +74,13 @@ def test_a_slot_given_back_that_is_still_in_time_runs_as_scheduled(world: World)
     node.settle()
     world.node("two").work()
     assert world.firings("state, reason, misfire_policy, fence") == [("succeeded", "schedule", None, 2)]
+
+
+def test_a_slot_that_a_pause_holds_is_not_judged_by_who_had_found_it_late_before(world: World) -> None:
+    decided_and_given_back(world, "fire_once")
+    pause(world.store, ["tick"])
+    (trigger_id,) = world.clock_of("tick", "t.id")
+    rule = MisfireRule("fire_once")
+    assert world.store.transaction("judge again", lambda tx: judge_late_firings(tx, trigger_id, rule)) is None
+    resume(world.store, ["tick"])
+    assert world.firings("state, reason, note") == [("skipped", "schedule", "the trigger was paused")]

@@ -14,12 +14,14 @@ from qsched.scheduler.leaving import leave
 from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.store.cluster_rows import REDIS, fall_back
 from qsched.triggers.instant import SECOND
+from qsched.triggers.misfire import MisfireRule
 from qsched.triggers.trigger import TriggerDefinition
 
 from support.declared import Declared
 from support.hand_node import HandNode
 
-from .setting import JOBS, KEYS, LEASE, TRIGGERS, Setting
+from .photograph import records
+from .setting import JOBS, KEYS, LEASE, TRIGGERS, Setting, declare
 
 PLANNER = "planner"
 SETTLER = "settler"
@@ -76,6 +78,11 @@ def _checks_in(seat: Seat) -> None:
     seat.node.check_in.step()
 
 
+def _registers(seat: Seat) -> None:
+    """Its process has ended and begins anew, under its old name, while the row of its former life says that it lives."""
+    seat.node.check_in.register()
+
+
 def _alone(seat: Seat) -> None:
     """It has not heard of other nodes, so its share of what is due is all of it."""
     seat.node.parts.who.live_nodes = 1
@@ -89,6 +96,30 @@ def _shares(seat: Seat) -> None:
 def _full(seat: Seat) -> None:
     hand = seat.node.parts.hand
     hand.capacity = hand.running()
+
+
+def _given_back(seat: Seat) -> None:
+    """Slots that were taken in time and never begun are due again, too late: they are judged once more."""
+    _alone(seat)
+    third = seat.setting.nodes[2]
+    for request in list(third.taken):
+        if request.trigger in ("late", "overdue"):
+            third.release(request)
+    third.settle()
+
+
+BACKLOG = declare(
+    "backlog", 8, 4, job="allow", misfire=MisfireRule("fire_all", limit=3, threshold=2 * SECOND)
+)
+
+
+def _missed(seat: Seat) -> None:
+    """A trigger has missed several slots, of which each is to run, one by one."""
+    _alone(seat)
+    world = seat.setting.world
+    world.step_clock(-13)
+    apply(world.store, Declared((*TRIGGERS, BACKLOG), JOBS), who="ops")
+    world.step_clock(13)
 
 
 def _ending(outcome: Outcome | None) -> Do:
@@ -252,15 +283,19 @@ def _falls_back(seat: Seat) -> object:
 
 
 def _pause(seat: Seat) -> object:
-    return _unless_gone(lambda: pause(seat.node.store, KEYS, who="ops", reason="a test"))
+    return _unless_gone(lambda: pause(seat.node.store, _all_keys(seat), who="ops", reason="a test"))
 
 
 def _resume(seat: Seat) -> object:
-    return _unless_gone(lambda: resume(seat.node.store, KEYS, who="ops"))
+    return _unless_gone(lambda: resume(seat.node.store, _all_keys(seat), who="ops"))
 
 
 def _delete(seat: Seat) -> object:
-    return _unless_gone(lambda: delete(seat.node.store, KEYS, who="ops"))
+    return _unless_gone(lambda: delete(seat.node.store, _all_keys(seat), who="ops"))
+
+
+def _all_keys(seat: Seat) -> list[str]:
+    return [row["name"] for row in records(seat.setting.rows, "triggers")]
 
 
 def _fire(seat: Seat) -> object:
@@ -307,11 +342,14 @@ FAILURE = Outcome.failure("ValueError", "boom")
 OPERATIONS: Mapping[str, Operation] = {
     "take": Operation(_plans, _alone, PLANNER),
     "share": Operation(_plans, _shares, PLANNER, alike=True),
+    "judge": Operation(_plans, _given_back, PLANNER, alike=True),
+    "backlog": Operation(_plans, _missed, PLANNER, alike=True),
     "decide-only": Operation(_plans, _full, PLANNER),
     "settle": Operation(_settles, _ending(SUCCESS), SETTLER),
     "retry": Operation(_settles, _ending(FAILURE), SETTLER),
     "release": Operation(_settles, _ending(None), SETTLER),
     "leave": Operation(_leaves, loop=SETTLER),
+    "register": Operation(_registers, loop=CHECK_IN, alike=True),
     "check-in": Operation(_checks_in, loop=CHECK_IN),
     "reconcile": Operation(_checks_in, _forgets, CHECK_IN),
     "mark-gone": Operation(_rescues, _other_is_gone, RESCUER),

@@ -12,7 +12,7 @@ from qsched.scheduler.groups import resume_group
 from support.hand_node import HandNode
 
 from .accesses import order_matters, order_matters_within
-from .acts import EDITED, FRESH, OPERATIONS, Seat
+from .acts import BACKLOG, EDITED, FRESH, OPERATIONS, Seat
 from .ends import End, end_of, ledger_of
 from .explorer import Chance, EveryOrder, FewSwitches, Given, Search, letters
 from .orders import Played, broken_orders
@@ -28,9 +28,8 @@ WITHIN = "within"
 
 _REST = (3, 9, 25, 28, 3)
 """Seconds that pass between the rounds in which all come to rest: in the end the lease of whoever was lost has passed."""
-SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)} | {
-    FRESH.name: [FRESH]
-}
+SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)}
+SCHEDULES |= {each.name: [each] for each in (FRESH, BACKLOG)}
 
 
 @dataclass(frozen=True)
@@ -172,9 +171,11 @@ class Duel:
         """Let everybody live on for a while, under row locks; what is then still wrong."""
         setting = self._setting
         world = setting.world
-        world.ended.clear()
+        alive = {node.parts.who.incarnation for node in setting.nodes}
+        left = {key for (key,) in setting.camera.take()["nodes"]} - alive
+        world.ended = dict.fromkeys(left, True)
         world.sql("UPDATE qsched_clusters SET coordination = 'row_locks', leader_incarnation = NULL")
-        for key in (*KEYS, FRESH.key):
+        for key in (*KEYS, FRESH.key, BACKLOG.key):
             with suppress(UnknownTrigger):
                 resume(world.store, [key])
         resume_group(world.store, "default")

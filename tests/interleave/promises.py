@@ -44,6 +44,7 @@ def broken(moment: Moment, schedules: Mapping[str, list[TriggerDefinition]]) -> 
         "each attempt ends once": _attempts,
         "what runs runs somewhere": _running,
         "what is held is not due": _held,
+        "live nodes have names of their own": _names,
     }
     return [f"{name}: {found}" for name, check in checks.items() for found in check(moment)]
 
@@ -107,6 +108,13 @@ def _held(moment: Moment) -> Iterator[str]:
         held = trigger["paused_at"] is not None or trigger["group_name"] in groups
         if trigger["state"] == "waiting" and held is not (clocks[trigger["id"]] is None):
             yield f"{trigger['name']}: it is {'' if held else 'not '}paused, and would run at {clocks[trigger['id']]}"
+
+
+def _names(moment: Moment) -> Iterator[str]:
+    live = Counter(row["name"] for row in moment.rows("nodes") if row["state"] in ("up", "draining"))
+    for name, times in live.items():
+        if times > 1:
+            yield f"{times} live nodes are called {name}"
 
 
 # -- what only grows -------------------------------------------------------------------------------------------------------

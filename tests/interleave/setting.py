@@ -35,7 +35,7 @@ class SlowWorld(World):
         return open_store(self.url, cluster=self.cluster, create=True, now=lambda: self.time, lease=LEASE)
 
 
-def _trigger(name: str, first: int, gap: int = GAP, **fields: object) -> TriggerDefinition:
+def declare(name: str, first: int, gap: int = GAP, **fields: object) -> TriggerDefinition:
     """A trigger whose first slot is so many seconds after the start."""
     made = every(name, gap, **fields)
     return replace(made, schedule={"every": gap * SECOND, "anchor": START + (first - gap) * SECOND})
@@ -45,16 +45,17 @@ FIRST = {"three": 8, "one": 9, "two": 10}
 """The first slots of each node's triggers: it takes them, and their second ones are due when the operations meet."""
 MOMENT = 22.5
 TRIGGERS = (
-    *(_trigger(f"allow_{name}", first, job="allow") for name, first in FIRST.items()),
-    *(_trigger(f"queue_{name}", first, job=f"queue_{name}") for name, first in FIRST.items()),
-    *(_trigger(f"seldom_{name}", first, 60, job="allow") for name, first in FIRST.items()),
-    _trigger("skip", 8, job="skip"),
-    _trigger("cancel", 8, job="cancel"),
-    _trigger("late", 8, job="allow", misfire=MisfireRule("skip", threshold=2 * SECOND)),
-    _trigger("failed", 2, 60, job="later"),
-    _trigger("failed_alone", 2, 60, job="alone"),
-    _trigger("alone", 18, 20, job="alone"),
-    _trigger("alone_too", 19, 20, job="alone"),
+    *(declare(f"allow_{name}", first, job="allow") for name, first in FIRST.items()),
+    *(declare(f"queue_{name}", first, job=f"queue_{name}") for name, first in FIRST.items()),
+    *(declare(f"seldom_{name}", first, 60, job="allow") for name, first in FIRST.items()),
+    declare("skip", 8, job="skip"),
+    declare("cancel", 8, job="cancel"),
+    declare("late", 8, job="allow", misfire=MisfireRule("skip", threshold=2 * SECOND)),
+    declare("overdue", 8, 60, job="allow", misfire=MisfireRule(threshold=2 * SECOND)),
+    declare("failed", 2, 60, job="later"),
+    declare("failed_alone", 2, 60, job="alone"),
+    declare("alone", 18, 20, job="alone"),
+    declare("alone_too", 19, 20, job="alone"),
 )
 KEYS = [trigger.key for trigger in TRIGGERS]
 JOBS = (
