@@ -133,7 +133,7 @@ def _hindrances(evidence: Evidence) -> Callable[[float, float], bool]:
     # A node's wrong clock must not hinder anything.
     spans = [(spell.began, spell.ended + settling) for spell in evidence.spells if spell.kind != "clock"]
     for process in evidence.processes:
-        spans.append((process.started - 1, process.started + settling))
+        spans.append((process.started - 1, evidence.working_from(process) + settling))
         spans.append((process.ended, process.ended + settling))
     spans += _stalls(evidence)
     spans.sort()

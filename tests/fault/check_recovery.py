@@ -9,8 +9,6 @@ from .runs import Take, Verdict, by_firing, outcome_of, takes_of, verdicts_of
 from .violation import Violation, slice_of
 
 _EDGE = 0.3
-_START = 3.0
-"""Seconds that a process takes to be a working node."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def check_takeovers(evidence: Evidence) -> list[Violation]:
 def _disturbed(evidence: Evidence, since: float, until: float) -> float:
     """How long other faults, and starts of processes, lasted in this time, in all."""
     spans = [(spell.began, spell.ended) for spell in evidence.spells]
-    spans += [(process.started, process.started + _START) for process in evidence.processes]
+    spans += [(process.started, evidence.working_from(process)) for process in evidence.processes]
     return sum(max(0.0, min(ended, until) - max(began, since)) for began, ended in spans)
 
 
@@ -161,7 +159,7 @@ def _calm(evidence: Evidence, verdict: Verdict, since: float, until: float) -> b
 
 def _healthy(evidence: Evidence, process: Process, since: float, until: float) -> bool:
     """Whether this process worked through all that time."""
-    if process.started + _START > since or process.ended < until or (process.told or FOREVER) < until:
+    if evidence.working_from(process) > since or process.ended < until or (process.told or FOREVER) < until:
         return False
     return not cut_off(evidence, process, since - _EDGE, until)
 

@@ -180,6 +180,15 @@ class Evidence:
         ]
         return found[-1] if found else None
 
+    def working_from(self, process: Process) -> float:
+        """When this process's node had registered and found its feet; its end where it never did."""
+        first = [
+            versions[0].mono
+            for incarnation, versions in self.of_node.items()
+            if versions[0].row["pid"] == process.pid and self.process_of(incarnation) is process
+        ]
+        return min(first, default=process.ended) + 3 * self.settings.check_in
+
     def moment(self, what: str) -> dict[str, Any] | None:
         """The first line that says so."""
         return next((line for line in self.lines if line["what"] == what), None)
