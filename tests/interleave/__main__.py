@@ -98,7 +98,7 @@ def _told(found: Found) -> str:
     return (
         f"{found.pair!s:30} {found.played:5} {'all ' if found.complete else 'some'} blocked"
         f" {sum(found.waited.values()):4} deadlocks {found.deadlocks:2} ends {len(found.ends):2}"
-        f" ledgers {len(found.ledgers)} unserial {len(found.strange)} violations {len(found.violations)} {more}"
+        f" ledgers {len(found.ledgers)} unserial {len(found.strange())} violations {len(found.violations)} {more}"
     )
 
 

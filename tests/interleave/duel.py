@@ -70,16 +70,28 @@ class Found:
     violations: list[tuple[str, list[str], list[Event]]] = field(default_factory=list)
     ends: dict[End, list[str]] = field(default_factory=dict)
     """{how it was left: what is wrong with that}"""
-    ledgers: dict[End, str] = field(default_factory=dict)
+    ledgers: dict[End, list[Event]] = field(default_factory=dict)
     """{what the ledger says at rest: an order that leads to it}"""
     serial: set[End] = field(default_factory=set)
     steps: int = 0
     diverged: int = 0
 
-    @property
-    def strange(self) -> dict[End, str]:
-        """Ledgers that no order of one after the other leads to."""
-        return {ledger: order for ledger, order in self.ledgers.items() if ledger not in self.serial}
+    def strange(self) -> list[tuple[list[str], list[Event]]]:
+        """(rows, an order) of ledgers with rows that neither order of one after the other has.
+
+        Row by row: what takes several transactions may be half-way when the other comes in between.
+        """
+        known = {row for ledger in self.serial for row in ledger}
+        found = ((sorted(set(ledger) - known), order) for ledger, order in self.ledgers.items())
+        return [(rows, order) for rows, order in found if rows]
+
+    def judge_strange(self) -> None:
+        """They break a promise, but for those of a rescuer: a node's row that is held it leaves for its next look."""
+        if any(name.startswith("mark-") for name in (self.pair.first, self.pair.second)):
+            return
+        for rows, order in self.strange():
+            problems = [f"as one after the other: {row}" for row in rows]
+            self.violations.append((letters(order), problems, order))
 
 
 class Duel:
@@ -110,6 +122,7 @@ class Duel:
         if not found.complete:
             self._walk(FewSwitches(), limit // 2)
             self._walk(Chance(f"{seed} {found.pair}"), limit // 10)
+        found.judge_strange()
         return found
 
     def _walk(self, search: Search, limit: int) -> bool:
@@ -134,7 +147,8 @@ class Duel:
         problems = self._problems(actors, events)
         end = end_of(setting.rows, self._now, setting.nodes)
         if end not in found.ends:
-            found.ends[end] = self._come_to_rest(letters(events))
+            found.ends[end] = self._come_to_rest()
+            found.ledgers.setdefault(ledger_of(self._now), list(events))
         problems += found.ends[end]
         if problems:
             found.violations.append((letters(events), problems, list(events)))
@@ -167,7 +181,7 @@ class Duel:
 
     # -- rest ----------------------------------------------------------------------------------------------------------
 
-    def _come_to_rest(self, order: str) -> list[str]:
+    def _come_to_rest(self) -> list[str]:
         """Let everybody live on for a while, under row locks; what is then still wrong."""
         setting = self._setting
         world = setting.world
@@ -186,7 +200,6 @@ class Duel:
             world.pass_time(seconds)
             self._live(setting.nodes)
         self._now = setting.camera.take()
-        self.found.ledgers.setdefault(ledger_of(self._now), order)
         moment = Moment(setting.rows, self._now)
         return [f"{each} (at rest)" for each in (*broken(moment, SCHEDULES), *left_over(moment, world.time))]
 
