@@ -5,7 +5,6 @@ import random
 import resource
 import socket
 import sqlite3
-import stat
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -42,6 +41,7 @@ class Injections:
         self.stage = stage
         self._fire = fire
         self._random = random.Random(0)
+        self._denials = 0
         self._kinds: dict[str, Callable[[Fault], Heal]] = {
             "kill": self._kill,
             "stop_half": self._stop,
@@ -342,6 +342,12 @@ class Injections:
     def _read_only(self, fault: Fault) -> Heal:
         """Nobody may write to the file any more; who has it open goes on, who starts now finds it so."""
         del fault
-        before = stat.S_IMODE(self._file.stat().st_mode)
+        self._denials += 1
         self._file.chmod(0o444)
-        return lambda: self._file.chmod(before)
+
+        def allow() -> None:
+            self._denials -= 1
+            if not self._denials:
+                self._file.chmod(0o644)
+
+        return allow
