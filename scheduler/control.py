@@ -179,7 +179,8 @@ def fire(store: Store, key: str, **options: Unpack[FireOptions]) -> int:
     except StoreUnavailable as error:
         if not error.in_doubt:
             raise
-    return store.transaction("fire", work)  # by its request key it is the same firing, whether it landed or not
+    # By its request key it is the same firing, whether it landed or not.
+    return store.transaction("fire", work)
 
 
 def next_slots(tx: Tx, key: str, count: int) -> list[int]:
