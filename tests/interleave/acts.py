@@ -54,7 +54,7 @@ def _nothing(_seat: Seat) -> None:
 class Operation:
     """What a side does. `arrange` makes it ready, before the moment is marked.
 
-    `loop` is the thread it runs in on a node; `alike` is another operation that meets the threads of its own node in its stead.
+    `loop` is the thread it runs in on a node. With `alike` another operation stands for it where threads of one node meet.
     """
 
     act: Do

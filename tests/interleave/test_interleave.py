@@ -15,12 +15,11 @@ from interleave.setting import Setting
 from support.hand_node import HandNode
 from support.servers import MariaServer, PostgresServer
 
-FEW = 20
-"""Together with those that have few switches, and those by chance, at most 34 orders of a pair."""
+FEW, MANY = 10, 300
+"""Orders of a pair, in the short form and in the long one; half as many with few switches follow, and some by chance."""
 PAIRS = [
     Pair("take", "take"),
     Pair("share", "share"),
-    Pair("take", "release"),
     Pair("take", "pause"),
     Pair("take", "check-in", "within"),
     Pair("settle", "rescue-other"),
@@ -28,7 +27,6 @@ PAIRS = [
     Pair("release", "delete"),
     Pair("check-in", "mark-gone"),
     Pair("plan", "take-over"),
-    Pair("rescue", "rescue"),
     Pair("fire", "fire"),
 ]
 
@@ -48,14 +46,14 @@ def met(setting: Setting, pair: Pair, limit: int = FEW) -> Found:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_no_order_of_two_operations_breaks_a_promise(setting: Setting, pair: Pair) -> None:
-    found = met(setting, pair)
+def test_no_order_of_two_operations_breaks_a_promise(setting: Setting, pair: Pair, long_form: bool) -> None:
+    found = met(setting, pair, MANY if long_form else FEW)
     assert found.violations == []
     assert found.played > 2
 
 
 def test_a_statement_that_waits_is_known_by_the_server_and_goes_on_with_the_lock(setting: Setting) -> None:
-    found = met(setting, Pair("pause", "pause"))
+    found = met(setting, Pair("pause", "pause"), limit=30)
     waited = [text for text, times in found.waited.items() if times]
     assert waited != []
     assert all("FOR UPDATE" in text for text in waited)
@@ -92,11 +90,12 @@ def test_a_lock_that_is_missing_is_seen_in_some_orders_and_not_in_others(
 ) -> None:
     """What is given back must hold its trigger's clock, or a deletion at that moment leaves it due for ever."""
     monkeypatch.setattr(finish, "lock_clocks", lambda tx, ids: None)
-    found = met(setting, Pair("release", "delete"), limit=200)
-    assert {problem.partition(":")[0] for _, problems, _ in found.violations for problem in problems} == {
-        "nothing is stuck"
+    found = met(setting, Pair("release", "delete"), limit=30)
+    broken = {
+        order for order, problems, _ in found.violations if any("nothing is stuck" in p for p in problems)
     }
-    assert 0 < len(found.violations) < found.played
+    assert found.complete
+    assert 0 < len(broken) < found.played
 
 
 def test_an_operation_that_fails_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
