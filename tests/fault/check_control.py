@@ -1,7 +1,6 @@
 """What people asked holds (I21), what they must not see is nowhere (I22), and no part of the house broke (I12)."""
 
 import re
-from typing import Any
 
 from .evidence import Evidence
 from .fault_elsewhere import WITHOUT
@@ -117,8 +116,3 @@ def check_answers(evidence: Evidence) -> list[Violation]:
         Violation("I20", f"the request to {line['verb']} {line['key']} was never answered")
         for line in evidence.said("given_up")
     ]
-
-
-def refusals(evidence: Evidence) -> list[dict[str, Any]]:
-    """What the customer was refused."""
-    return evidence.said("refused")

@@ -9,6 +9,8 @@ from .runs import Take, Verdict, by_firing, outcome_of, takes_of, verdicts_of
 from .violation import Violation, slice_of
 
 _EDGE = 0.3
+_MAX_RECOVERIES = 3
+"""The default, which no job of the load changes."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def check_recovery(evidence: Evidence) -> list[Violation]:
         asked = bool(take.row["request_recovery"])
         if take.end.row["state"] == "due" and not asked:
             found.append(_say(evidence, take, "was lost and is due again, which nobody asked for"))
-        if take.end.row["state"] == "lost" and asked and take.end.row["recoveries"] < _most(evidence, take):
+        if take.end.row["state"] == "lost" and asked and take.end.row["recoveries"] < _MAX_RECOVERIES:
             found.append(_say(evidence, take, f"is lost after {take.end.row['recoveries']} recoveries"))
     for firing, all_takes in again.items():
         found += _once(evidence, firing, all_takes)
@@ -77,10 +79,6 @@ def _keys(evidence: Evidence) -> list[Violation]:
                 Violation("I5", f"firings {owners[body.key]} and {body.firing} share the key {body.key}")
             )
     return found
-
-
-def _most(evidence: Evidence, take: Take) -> int:
-    return 3  # max_recoveries' default, which no job of the load changes
 
 
 # -- how long it took --------------------------------------------------------------------------------------------------

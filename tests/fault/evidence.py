@@ -10,7 +10,7 @@ from typing import Any
 from .audit import COLUMNS
 from .history import lines_of
 from .machine import slack
-from .timeline import Hands, db_offsets
+from .timeline import Hands
 from .workload import JobFacts, TriggerFacts, Workload
 
 FOREVER = float("inf")
@@ -314,6 +314,3 @@ def _leaks(folder: Path) -> list[str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "secret" and secret in path.read_bytes()
     ]
-
-
-__all__ = ["Body", "Change", "Evidence", "Process", "Settings", "Spell", "db_offsets", "read"]

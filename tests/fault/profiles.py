@@ -83,6 +83,7 @@ def _share(share: float) -> dict[str, int]:
     return {kind: max(1, round(count * share)) for kind, count in _SERVER.items()}
 
 
+# Only PostgreSQL's clock is moved: MariaDB waits by the wall's hand, and a moved one would stop the server itself.
 _SERVER = {**NODE_FAULTS, **LINK_FAULTS, **SERVER_FAULTS, **CLOCK_FAULTS}
 PROFILES = {
     profile.name: profile

@@ -9,7 +9,7 @@ from typing import Any
 
 from .check import check
 from .evidence import Evidence, read
-from .schedule import overlapping
+from .schedule import Fault, overlapping
 from .schedule import read as read_schedule
 from .sometimes import Exercised, exercised, times
 from .violation import Violation
@@ -90,8 +90,6 @@ def judged(folder: Path) -> RunReport:
 
 def _overlapping(evidence: Evidence) -> int:
     """Faults that really had another beside them."""
-    from .schedule import Fault
-
     done = [
         Fault(spell.began, spell.kind, spell.target, spell.ended - spell.began) for spell in evidence.spells
     ]

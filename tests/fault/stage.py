@@ -66,6 +66,8 @@ class Stage:
     # -- set-up --------------------------------------------------------------------------------------------------------
 
     def _set_up(self) -> None:
+        if sys.platform != "linux":
+            raise RuntimeError("the fault harness stops, kills and preloads as Linux does: run it there")
         self.shim = built(self.folder)
         self.loop = Loop()
         self._stack.callback(self.loop.close)
@@ -186,7 +188,3 @@ class Stage:
         except Exception:  # of three drivers
             return False
         return True
-
-
-if sys.platform != "linux":
-    raise ImportError("the fault harness runs on Linux: it stops, kills and preloads")

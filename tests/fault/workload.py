@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ class JobFacts:
     function: str = "work"
     recovery: bool = False
     overlap: str = "allow"
-    retries: int = 0
     delays: tuple[float, ...] = ()
     """Seconds before each retry, as declared."""
     process: bool = False
@@ -191,6 +191,4 @@ def _triggers(start: int, seconds: float, *, processes: bool) -> list[TriggerFac
 
 
 def _rfc3339(instant: int) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(instant / 1_000_000, UTC).isoformat().replace("+00:00", "Z")
