@@ -52,12 +52,17 @@ class _Standing(HandNode):
         self._elector = Elector(self.parts, lease, Election(SECOND, _TTL))
 
     def turn(self) -> list[RunRequest]:
-        self._led.lead(self)
+        self._be_led()
         return super().turn()
 
     def tick(self) -> None:
-        self._led.lead(self)
+        self._be_led()
         super().tick()
+
+    def _be_led(self) -> None:
+        self._led.lead(self)
+        # The others have had their head start: here no time passes between a plan and the takes.
+        self.planner._led._rests_until = float("-inf")
 
     def stand(self) -> None:
         try:
