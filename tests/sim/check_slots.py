@@ -16,7 +16,10 @@ class SlotsCheck(Check):
         super().__init__(story)
         self._expected: dict[int, int] = {}
         """{trigger: the slot that must be decided next}; END where there is none."""
-        self.policies: dict[str, int] = {}
+        self._running_by_now: dict[int, set[int]] = {}
+        """{job: the triggers of which this commit lets something run}"""
+        self._open_before: dict[int, set[int]] = {}
+        self._busy_before: set[int] = set()
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
         rows: dict[int, list[FiringRow]] = {}
@@ -29,6 +32,9 @@ class SlotsCheck(Check):
                 clocks[move.new.id] = move
             elif move.table == "triggers":
                 triggers[move.new.id] = move
+        self._running_by_now = {}
+        for row in (row for each in rows.values() for row in each if row.state != "skipped"):
+            self._running_by_now.setdefault(row.job_id, set()).add(row.trigger_id or 0)
         for trigger_id in sorted({*rows, *clocks, *triggers}):
             new = self.mirror.triggers[trigger_id]
             trigger = triggers.get(trigger_id)
@@ -110,19 +116,40 @@ class SlotsCheck(Check):
             )
             return
         self.story.history.seen[f"decided {name}"] += 1
-        if name.endswith("while busy") and not self._busy(before.job_id, {row.id for row in rows}):
+        runs = any(part[0] == "runs" for part in seen)
+        if before.overlap != "allow":
+            self._overlaps(before, name, rows[0].id, runs=runs)
+
+    def _overlaps(self, before: ClockRow, name: str, firing: int, *, runs: bool) -> None:
+        """A busy job's slots are skipped or wait, as its overlap says; of a free one at most one trigger's run at a time."""
+        job = before.job_id
+        if name.endswith("while busy"):
+            if not self._open_before.get(job) and not self._running_by_now.get(job):
+                self.complain(
+                    "I15", f"trigger {before.id}: skipped as overlapping, and its job was free", firing=firing
+                )
+        elif runs and (job in self._busy_before or len(self._running_by_now[job]) > 1):
             self.complain(
-                "I15", f"trigger {before.id}: skipped as overlapping, and its job was free", firing=rows[0].id
+                "I15", f"trigger {before.id} ({before.overlap}): it runs, and its job was busy", firing=firing
             )
 
-    def _busy(self, job_id: int, own: set[int]) -> bool:
-        """Whether something of the job runs or may run, or did at the beginning of this commit."""
-        return bool((self.mirror.open_of_job[job_id] | self._open_before.get(job_id, set())) - own)
-
     def before(self, commit: Commit) -> None:
-        self._open_before = (
-            {job: set(ids) for job, ids in self.mirror.open_of_job.items()} if commit.name in DECIDING else {}
-        )
+        if commit.name not in DECIDING:
+            return
+        firings = self.mirror.firings
+        self._open_before = {job: set(ids) for job, ids in self.mirror.open_of_job.items()}
+        self._busy_before = {
+            job
+            for job, ids in self._open_before.items()
+            if any(self._busies(firings[each], commit.now) for each in ids)
+        }
+
+    def _busies(self, firing: FiringRow, now: int) -> bool:
+        """Whether a job is surely busy with this: it runs, or may, and is no retry that a later slot overtakes."""
+        if firing.state == "running":
+            return firing.permit_key is not None
+        first = firing.attempt == 0 and firing.run_at <= now and firing.permit_key is not None
+        return first and not (firing.trigger_id is not None and self.mirror.held(firing.trigger_id))
 
     # -- the clock -----------------------------------------------------------------------------------------------------
 

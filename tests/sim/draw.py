@@ -58,7 +58,7 @@ def _cannot(random: Random, nodes: int, jobs: tuple[JobDefinition, ...]) -> tupl
 
 
 def _timing(random: Random) -> Timing:
-    check_in = random.choice((1, 2, 3, 3, 4, 5))
+    check_in = random.choice((1, 2, 3, 4, 4, 5, 5))
     lease = check_in * random.choice((3, 4, 5, 5, 6))
     return Timing(
         check_in=check_in * SECOND,
@@ -117,7 +117,7 @@ def _retry(random: Random) -> RetryPolicy:
         multiplier=2.0,
         max_delay=random.choice((None, 3 * SECOND)),
         jitter=jitter,
-        on_exhausted=random.choice(("fail", "fail", "discard")),
+        on_exhausted=random.choice(("fail", "fail", "fail", "discard", "pause_trigger")),
     )
 
 
@@ -126,7 +126,7 @@ def _retry(random: Random) -> RetryPolicy:
 
 def _triggers(random: Random, jobs: tuple[JobDefinition, ...], length: int) -> tuple[TriggerDefinition, ...]:
     """So many that their slots come to a drawn number per ten minutes."""
-    wanted = random.randint(110, 260) * length // (10 * MINUTE)
+    wanted = random.randint(100, 200) * length // (10 * MINUTE)
     made: list[TriggerDefinition] = []
     slots = 0.0
     while slots < wanted and len(made) < 12:

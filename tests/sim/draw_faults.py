@@ -141,10 +141,12 @@ def _at_database(random: Random, kind: str, length: int, timing: Timing) -> Stri
 
 
 def _race(random: Random, nodes: int, length: int, timing: Timing) -> list[Strike]:
-    """One comes back to life about when another has made up his mind, and waits before he writes it down."""
+    """One comes back to life about when another has made up his mind, who may wait before he writes it down."""
     at, node = _moment(random, length), random.randrange(nodes)
     away = timing.lease + int(timing.check_in * random.uniform(0.5, 2.5))
     waits = int(timing.check_in * random.uniform(0.5, 4))
+    if random.random() < 0.4:  # it took something just before
+        return [Strike(at, random.choice(("pause after", "pause after", "slow after")), node, away, "take")]
     name = random.choice(("mark dead", "mark dead", "rescue"))
     how = random.choice(("pause before", "slow before"))
     return [Strike(at, "pause long", node, away), Strike(at, how, -1, waits, name)]
@@ -154,7 +156,7 @@ def _at_redis(random: Random, kind: str, nodes: int, length: int, timing: Timing
     at = _moment(random, length)
     if kind == "flush":
         return Strike(at, kind)
-    span = int(timing.leader_ttl * random.choice((0.3, 0.9, 1.5, 4, 8)))
+    span = int(timing.leader_ttl * random.choice((0.3, 0.9, 1.5, 4, 8, 15)))
     return Strike(at, kind, random.randrange(nodes) if "partition" in kind else -1, span)
 
 

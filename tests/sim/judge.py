@@ -19,9 +19,9 @@ def judge(world: World) -> list[Complaint]:
     lives = [(each.born, each.died) for each in world.lives]
     wellness = Wellness(plan, world.weather, lives)
     poll = plan.timing.idle + plan.timing.upkeep + SECOND
-    waits = 3 * poll + 2 * SECOND
+    waits = 3 * (plan.timing.idle + SECOND) + 2 * SECOND
     if plan.elector is not None:  # until another leads, or the cluster goes on without one
-        waits += 6 * plan.timing.leader_ttl + 2 * plan.timing.check_in
+        waits += 4 * plan.timing.leader_ttl + 2 * plan.timing.check_in
     takeover = plan.timing.lease + 2 * plan.timing.check_in + poll + 2 * SECOND
     firings = FiringsCheck(story)
     ends = EndsCheck(story, firings)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from .world import World
 
 _BACKOFF = (0.2, 5.0)
+BUSY_POLL = 0.25
+"""How soon the house's planner looks again where what is due cannot start."""
 
 
 class NodeClock:
@@ -275,9 +277,11 @@ class Process:
 
     def _sparing(self, wait: float) -> float:
         """An idle planner may sleep longer than a second where the rows say that nothing becomes due."""
+        longest = self.world.plan.timing.idle / SECOND
+        if wait == BUSY_POLL and longest > 1.0:
+            return 4 * BUSY_POLL
         if wait < 1.0:
             return wait
-        longest = self.world.plan.timing.idle / SECOND
         if longest <= 1.0:
             return wait
         ahead = self.world.database.next_due()

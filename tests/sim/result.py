@@ -117,5 +117,10 @@ def _story(world: World, complaints: list[Complaint], *, told: bool) -> list[str
     first = complaints[0]
     around = 20_000_000
     if first.firing:
-        return world.history.story(0, 1 << 62, firing=first.firing)
+        touched = [
+            commit.at
+            for commit in world.history.commits
+            if any(table == "firings" and row[0] == first.firing for table, _, row in commit.changes)
+        ]
+        return world.history.story(min(touched) - around, max(touched) + around, firing=first.firing)
     return world.history.story(first.at - around, first.at + around // 4)[-120:]

@@ -42,6 +42,8 @@ AT_TRANSACTIONS = (
 
 LOSING = ("lose answer", "doubt landed", "crash after", "outage after", "partition after")
 """After which of them nobody hears that the transaction was committed."""
+ANSWERS_YIELD = 0.5
+"""How often others come between a commit and what its process does then; before the next transaction they do in any case."""
 READS_YIELD = 0.25
 """How often others come between a read and what was before it."""
 
@@ -78,7 +80,8 @@ class NodeStore(Store):
         result = self._commit(name, work, strike)
         if strike is not None:
             self._after(strike, name, deadline)
-        process.sleep(weather.travel())
+        if strike is not None or weather.random.random() < ANSWERS_YIELD:
+            process.sleep(weather.travel())
         if (cut := weather.cut_of(process.node)) is not None:
             self._lost(name, 0 if cut.manner == REFUSED else deadline)
         return result

@@ -24,6 +24,9 @@ EVERYWHERE: dict[str, int] = {
     "given back by reconcile": 1,
     "given back by release": 3,
     "take refused: Fenced": 3,
+    "told that its lease was lost": 3,
+    "mark dead in doubt, landed": 1,
+    "rescue in doubt, landed": 1,
     "take in doubt, landed": 3,
     "take in doubt, undone": 3,
     "settle in doubt, landed": 3,
@@ -31,7 +34,13 @@ EVERYWHERE: dict[str, int] = {
 }
 """{what: how often at least}, in whatever mode."""
 
-LED: dict[str, int] = {"epochs": 10, "plan refused: StaleTerm": 1, "fell back": 1, "came back": 1}
+LED: dict[str, int] = {
+    "epochs": 10,
+    "plan refused: StaleTerm": 3,
+    "plan in doubt, landed": 1,
+    "fell back": 1,
+    "came back": 1,
+}
 """Likewise, in leader mode."""
 
 

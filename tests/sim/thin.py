@@ -14,6 +14,9 @@ from sqlalchemy.dialects import sqlite as dialect_of
 
 T = TypeVar("T")
 
+_COMPILED: dict[tuple[str, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
+"""{(table, columns): (an insert's text, its values' names in order)}"""
+
 
 class Rows:
     """A result as the row files ask it."""
@@ -80,10 +83,14 @@ class ThinConnection:
             raise _told(statement, error) from error
 
     def execute(self, clause: Any) -> Rows:
-        """One of the few statements that are built and not written."""
-        compiled = clause.compile(dialect=dialect_of.dialect())
-        names = compiled.positiontup
-        return self.exec_driver_sql(str(compiled), tuple(compiled.params[name] for name in names))
+        """An insert that is built and not written: compiled once for its table and columns."""
+        values = {getattr(name, "key", name): bind.value for name, bind in clause._values.items()}
+        known = (clause.table.name, tuple(values))
+        if known not in _COMPILED:
+            compiled = clause.compile(dialect=dialect_of.dialect())
+            _COMPILED[known] = (str(compiled), tuple(compiled.positiontup))
+        text, names = _COMPILED[known]
+        return self.exec_driver_sql(text, tuple(values[name] for name in names))
 
 
 def run_thin(conn: ThinConnection, work: Callable[[Tx], T], tx: Tx, stage: list[str], *, reading: bool) -> T:
