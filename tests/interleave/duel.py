@@ -2,11 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from qsched.scheduler.control import resume
-from qsched.scheduler.errors import UnknownTrigger
 from qsched.scheduler.groups import resume_group
 
 from support.hand_node import HandNode
@@ -16,9 +14,9 @@ from .acts import BACKLOG, EDITED, FRESH, OPERATIONS, Seat
 from .ends import End, end_of, ledger_of
 from .explorer import Chance, EveryOrder, FewSwitches, Given, Search, letters
 from .orders import Played, broken_orders
-from .photograph import Rows
+from .photograph import Rows, records
 from .promises import Moment, broken, left_over, unlike_memory
-from .setting import KEYS, TRIGGERS, Setting
+from .setting import TRIGGERS, Setting
 from .turnstile import Actor, Event
 
 BESIDE = "beside"
@@ -26,8 +24,10 @@ BESIDE = "beside"
 WITHIN = "within"
 """Both are threads of one node."""
 
-_REST = (3, 9, 25, 28, 3)
-"""Seconds that pass between the rounds in which all come to rest: in the end the lease of whoever was lost has passed."""
+_REST = (0, 3, 14, 3)
+_LONG_REST = (0, 3, 9, 25, 28, 3)
+"""Seconds that pass before each round in which all come to rest: first none, so that what was passed by, for somebody held it,
+is decided at the same instant. In the long one the lease of whoever was lost passes."""
 SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)}
 SCHEDULES |= {each.name: [each] for each in (FRESH, BACKLOG)}
 
@@ -39,6 +39,11 @@ class Pair:
     first: str
     second: str
     place: str = BESIDE
+
+    @property
+    def marks(self) -> bool:
+        """Whether somebody may be declared dead."""
+        return "mark-" in f"{self.first} {self.second}"
 
     def __str__(self) -> str:
         return f"{self.first}:{self.second}" + ("" if self.place == BESIDE else f":{self.place}")
@@ -87,7 +92,7 @@ class Found:
 
     def judge_strange(self) -> None:
         """They break a promise, but for those of a rescuer: a node's row that is held it leaves for its next look."""
-        if any(name.startswith("mark-") for name in (self.pair.first, self.pair.second)):
+        if self.pair.marks:
             return
         for rows, order in self.strange():
             problems = [f"as one after the other: {row}" for row in rows]
@@ -186,17 +191,19 @@ class Duel:
         setting = self._setting
         world = setting.world
         alive = {node.parts.who.incarnation for node in setting.nodes}
-        left = {key for (key,) in setting.camera.take()["nodes"]} - alive
+        now = setting.camera.take()
+        left = {key for (key,) in now["nodes"]} - alive
         world.ended = dict.fromkeys(left, True)
         world.sql("UPDATE qsched_clusters SET coordination = 'row_locks', leader_incarnation = NULL")
-        for key in (*KEYS, FRESH.key, BACKLOG.key):
-            with suppress(UnknownTrigger):
-                resume(world.store, [key])
-        resume_group(world.store, "default")
+        for trigger in records(now, "triggers"):
+            if trigger["paused_at"] is not None and trigger["state"] != "retired":
+                resume(world.store, [trigger["name"]])
+        if now["paused_groups"]:
+            resume_group(world.store, "default")
         for node in setting.nodes:
             node.parts.hand.capacity = 20
             node.parts.who.leader_mode, node.parts.who.term = False, None
-        for seconds in _REST:
+        for seconds in _LONG_REST if self.found.pair.marks else _REST:
             world.pass_time(seconds)
             self._live(setting.nodes)
         self._now = setting.camera.take()
@@ -204,14 +211,15 @@ class Duel:
         return [f"{each} (at rest)" for each in (*broken(moment, SCHEDULES), *left_over(moment, world.time))]
 
     def _live(self, nodes: Sequence[HandNode]) -> None:
-        """All check in, what runs succeeds, one rescues, and two take and run until there is nothing more to do."""
+        """All check in, what runs succeeds, and one rescues, takes and runs until there is nothing more to do."""
         for node in nodes:
             node.check_in.step()
             _succeed(node)
-        nodes[0].rescuer.step()
-        for node in nodes[:2]:
-            while node.turn():
-                _succeed(node)
+        one = nodes[0]
+        one.rescuer.step()
+        one.parts.who.live_nodes = 1
+        while one.turn():
+            _succeed(one)
 
 
 def _succeed(node: HandNode) -> None:
