@@ -111,7 +111,7 @@ class Weather:
     def cut_off(self, node: int, span: int, manner: str) -> None:
         """Keep this node, or all of them (-1), from the database for a while."""
         now = self.timeline.now
-        cut = self.outage if node < 0 else self.partitions.setdefault(node, Cut())
+        cut = self.outage if node == -1 else self.partitions.setdefault(node, Cut())
         cut.begin(now + span, manner)
         self.was_ill(node, now, now + span)
 
