@@ -18,6 +18,8 @@ from .history import History
 from .proxy import Link
 from .workload import JOBS
 
+_TESTS = Path(__file__).resolve().parent.parent
+
 # A process of root minds no file's permissions; without these two rights (DAC_OVERRIDE, DAC_READ_SEARCH) it does.
 _AS_ANYBODY = """
 import ctypes, os, sys
@@ -74,7 +76,13 @@ class Seat:
         if self.life is not None:
             return
         folder = self._folder / f"{self.name}-{len(self.lives) + 1:02}"
-        environment = {**self._environment, BODIES: str(folder / "bodies.jsonl"), SEAT: self.name}
+        environment = {
+            **self._environment,
+            BODIES: str(folder / "bodies.jsonl"),
+            SEAT: self.name,
+            # The house that is under test here: a copy of it may stand before the installed one.
+            "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(_TESTS)))),
+        }
         if self.clock is not None:
             environment |= self.clock.environment
         command = [sys.executable, "-m", "qsched", "node", "--app", JOBS, "--name", self.name, *self._command]
