@@ -25,7 +25,12 @@ def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tu
         definition_rows.write_audit(tx, who, "pause group", [group], detail)
         return trigger_rows.group_trigger_ids(tx, group)
 
+    def shared(tx: Tx) -> None:
+        # Whoever resumes the group waits until these triggers are stopped, and finds them; or has ended the pause before.
+        definition_rows.lock_cluster(tx, share=True)
+
     def stop(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
+        rows = [row for row in rows if row.group_paused_at is not None]
         running = [row for row in rows if row.next_run_at is not None]
         bills = [bill_of(row, turns.stored(row), now=turns.now, held=0) for row in running]
         for row in running:
@@ -36,7 +41,7 @@ def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tu
 
     done: list[Bill] = []
     for ids in chunks(store.transaction("pause group", begin)):
-        done += move_triggers(store, ids, stop)
+        done += move_triggers(store, ids, stop, shared)
     return tuple(done)
 
 

@@ -131,12 +131,19 @@ class Turns:
 Move = Callable[[Tx, Turns, list[TriggerRow]], list[Bill]]
 
 
-def move_triggers(store: Store, ids: Sequence[int], move: Move) -> list[Bill]:
-    """Do `move` to these triggers in one transaction; their definitions are compiled before it."""
+def move_triggers(
+    store: Store, ids: Sequence[int], move: Move, first: Callable[[Tx], object] | None = None
+) -> list[Bill]:
+    """Do `move` to these triggers in one transaction; their definitions are compiled before it.
+
+    `first` locks what comes before triggers in the order of the house.
+    """
     before = store.read("read", lambda tx: trigger_rows.read_triggers(tx, ids))
     known = {(row.id, row.spec): Stored.of(row) for row in before.values()}
 
     def work(tx: Tx) -> list[Bill]:
+        if first is not None:
+            first(tx)
         rows = [row for _, row in sorted(trigger_rows.lock_triggers(tx, ids).items()) if row.state != RETIRED]
         return move(tx, Turns(tx, known), rows)
 

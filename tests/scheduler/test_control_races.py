@@ -3,7 +3,9 @@
 import random
 import threading
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 from qsched.scheduler.apply import apply
 from qsched.scheduler.control import delete, fire, pause, pause_group, reset, resume, resume_group
 from qsched.scheduler.errors import Refused, UnknownTrigger
@@ -185,3 +187,25 @@ def test_two_namespaces_that_claim_one_key_at_once_leave_one_owner(made_url: str
     store = new_store(made_url, hands)
     assert len(rows(store, "SELECT id FROM qsched_triggers")) == 1
     store.close()
+
+
+def test_a_group_that_is_resumed_while_it_is_being_paused_goes_on(
+    made_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands = Hands(NOON)
+    store, other = new_store(made_url, hands), new_store(made_url, hands)
+    apply(store, declared(*(trigger(key) for key in KEYS)))
+    transaction = Store.transaction
+
+    def interrupted(self: Store, name: str, work: Any, **options: Any) -> Any:
+        """The pause is stopped for a while between its two transactions."""
+        if self is store and name == "control":
+            resume_group(other, "g")
+        return transaction(self, name, work, **options)
+
+    monkeypatch.setattr(Store, "transaction", interrupted)
+    pause_group(store, "g")
+    assert rows(other, "SELECT COUNT(*) FROM qsched_trigger_clocks WHERE next_run_at IS NULL") == [(0,)]
+    assert rows(other, "SELECT COUNT(*) FROM qsched_paused_groups") == [(0,)]
+    store.close()
+    other.close()
