@@ -8,6 +8,7 @@ from .oracle import SECOND, job_rules
 from .wellness import Wellness
 
 _SLACK = 30 * SECOND
+_ROUNDING = 1000
 
 
 class BodiesCheck(Check):
@@ -100,6 +101,12 @@ class BodiesCheck(Check):
     def _why_beside(self, older: Body, newer: Body, *, exclusive: bool) -> str | None:
         """What is wrong with two bodies at once; None where the older one's node could not know any better."""
         if any(self._blindly(each) for each in (older, newer)):
+            return None
+        left = self._ends.ended.get((older.firing, older.fence))
+        if left is not None and left[0].name == "abandon" and newer.began >= left[0].at + SECOND - _ROUNDING:
+            self.story.history.seen["body beside one that was left"] += (
+                1  # until its process hears of its own COMMIT
+            )
             return None
         dead = self._nodes.dead_at.get(older.incarnation)
         if dead is None or dead > newer.began:

@@ -13,8 +13,11 @@ SLACK = 600_000
 class NodesCheck(Check):
     """Nodes and leadership, commit by commit."""
 
-    def __init__(self, story: Story, wellness: Wellness, sensed: dict[tuple[str, int], list[int]]) -> None:
+    def __init__(
+        self, story: Story, wellness: Wellness, sensed: dict[tuple[str, int], list[int]], lease: int
+    ) -> None:
         super().__init__(story)
+        self._lease = lease
         self._sensed = sensed
         self._wellness = wellness
         self._renewed: dict[int, int] = {}
@@ -45,6 +48,8 @@ class NodesCheck(Check):
             self.complain("I8", f"node {new.incarnation}: its renewals went back")
         if new.renew_seq > old.renew_seq:
             self._renewed[new.incarnation] = commit.at
+            if (new.checked_in_at, new.lease_until - new.checked_in_at) != (commit.now, self._lease):
+                self.complain("I14", f"incarnation {new.incarnation} renewed from {clock(new.checked_in_at)}")
             if old.state not in ("up", "draining"):
                 self.complain(
                     "I3", f"incarnation {new.incarnation} renewed its lease though it is {old.state}"
@@ -113,11 +118,11 @@ class NodesCheck(Check):
 class TakeoverCheck(Check):
     """What a dead or vanished node ran is ended by others within the formula (I5 I11)."""
 
-    def __init__(self, story: Story, wellness: Wellness, nodes: NodesCheck, bound: int) -> None:
+    def __init__(self, story: Story, wellness: Wellness, nodes: NodesCheck, bound: tuple[int, bool]) -> None:
         super().__init__(story)
         self._wellness = wellness
         self._nodes = nodes
-        self._bound = bound
+        self._bound, self._sensed = bound
         self._running: dict[tuple[int, int], tuple[int, int]] = {}
         """{(firing, fence): (incarnation, since)}"""
 
@@ -144,7 +149,8 @@ class TakeoverCheck(Check):
         gone = self._wellness.gone_at(incarnation)
         if gone is None or gone >= until:
             return
-        last = max(self._nodes._renewed.get(incarnation, 0), since)
+        known = gone if self._sensed else self._nodes._renewed.get(incarnation, 0)
+        last = max(known, since)
         waited = longest(
             (max(first, last), end) for first, end in self._wellness.any_well(until) if end > last
         )

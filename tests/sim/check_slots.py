@@ -59,6 +59,7 @@ class SlotsCheck(Check):
             self._decided(commit, old, before, sorted(rows, key=lambda row: row.first_scheduled_at))
             self._restarted(commit, old, new, definition, clock_row)
             self._grows(new, before, clock_row)
+            self._counts(commit, before, clock_row, rows)
         self._agrees(new, clock_row)
 
     # -- decisions -----------------------------------------------------------------------------------------------------
@@ -173,6 +174,20 @@ class SlotsCheck(Check):
             self.complain("I8", f"trigger {trigger.name}: its clock moved without a new version")
         if after.fires < before.fires or after.misfires < before.misfires:
             self.complain("I8", f"trigger {trigger.name}: its counters went back")
+
+    def _counts(self, commit: Commit, before: ClockRow, after: ClockRow, rows: list[FiringRow]) -> None:
+        """What a decision adds to its trigger's counters is what its rows say, and its rows say what comes next."""
+        if commit.name not in DECIDING or not rows:
+            return
+        fires = sum(row.state != "skipped" for row in rows)
+        misfires = sum(row.covers for row in rows if row.reason == "misfire")
+        if (after.fires - before.fires, after.misfires - before.misfires) != (fires, misfires):
+            said = f"{after.fires - before.fires} fires and {after.misfires - before.misfires} misfires"
+            self.complain("I15", f"trigger {after.id}: counted {said}, and decided {fires} and {misfires}")
+        for row in rows:
+            if (row.noticed_at, row.next_at) != (commit.now, after.next_fire_at):
+                text = f"noticed at {clock(row.noticed_at)}, next at {clock(row.next_at or 0)}"
+                self.complain("I13", f"trigger {after.id}: its row says {text}", firing=row.id)
 
     def _agrees(self, trigger: TriggerRow, clock_row: ClockRow) -> None:
         """The clock names the slot that is next by arithmetic, and is due only where the trigger may start something."""

@@ -22,7 +22,10 @@ def draw(seed: int, *, minutes: float = 10, nodes: tuple[int, int] = (3, 5)) -> 
     random = Random(f"plan {seed}")
     length = int(minutes * MINUTE)
     timing = _timing(random)
-    count = random.randint(*nodes)
+    least, most = nodes
+    count = min(
+        random.randint(least, most) for _ in range(2)
+    )  # more often few: each more costs as much again
     jobs, bodies = _jobs(random, timing)
     triggers = _triggers(random, jobs, length)
     quiet = min(3 * timing.lease + 45 * SECOND, length // 4)
@@ -65,8 +68,8 @@ def _timing(random: Random) -> Timing:
         lease=lease * SECOND,
         drain=random.choice((0, 3, 10, 25)) * SECOND,
         latency=random.choice((1, 5, 20, 50, 200)) * 1000,
-        idle=random.choice((1, 3, 5, 5, 5, 10, 10, 10)) * SECOND,
-        upkeep=random.choice((2, 5, 10, 20)) * SECOND,
+        idle=random.choice((1, 3, 5, 5, 10, 10, 10, 10)) * SECOND,
+        upkeep=random.choice((2, 10, 20, 20)) * SECOND,
         leader_ttl=max(5, 3 * check_in) * SECOND,
     )
 
@@ -126,7 +129,7 @@ def _retry(random: Random) -> RetryPolicy:
 
 def _triggers(random: Random, jobs: tuple[JobDefinition, ...], length: int) -> tuple[TriggerDefinition, ...]:
     """So many that their slots come to a drawn number per ten minutes."""
-    wanted = random.randint(100, 200) * length // (10 * MINUTE)
+    wanted = random.randint(90, 190) * length // (10 * MINUTE)
     made: list[TriggerDefinition] = []
     slots = 0.0
     while slots < wanted and len(made) < 12:

@@ -8,6 +8,8 @@ from .check_progress import ProgressCheck
 from .check_slots import SlotsCheck
 from .mirror import Story
 from .oracle import SECOND
+from .plan import Plan
+from .senses import MARKS
 from .wellness import Wellness
 from .world import Complaint, World
 
@@ -18,27 +20,36 @@ def judge(world: World) -> list[Complaint]:
     story = Story(history)
     lives = [(each.born, each.died) for each in world.lives]
     wellness = Wellness(plan, world.weather, lives)
-    poll = plan.timing.idle + plan.timing.upkeep + SECOND
     waits = 3 * (plan.timing.idle + SECOND) + 2 * SECOND
     if plan.elector is not None:  # until another leads, or the cluster goes on without one
         waits += 4 * plan.timing.leader_ttl + 2 * plan.timing.check_in
-    takeover = plan.timing.lease + 2 * plan.timing.check_in + poll + 2 * SECOND
     firings = FiringsCheck(story)
     ends = EndsCheck(story, firings)
-    nodes = NodesCheck(story, wellness, world.sensed)
+    nodes = NodesCheck(story, wellness, world.sensed, plan.timing.lease)
     story.replay(
         [
             SlotsCheck(story),
             firings,
             ends,
             nodes,
-            TakeoverCheck(story, wellness, nodes, takeover),
+            TakeoverCheck(story, wellness, nodes, _takeover(plan)),
             BodiesCheck(story, ends, nodes, wellness, 2 * plan.timing.check_in + SECOND),
             ProgressCheck(story, wellness, world, waits),
         ]
     )
     _requests(world, story)
     return world.complaints + [Complaint(*each) for each in story.complaints]
+
+
+def _takeover(plan: Plan) -> tuple[int, bool]:
+    """How long it may take until what a vanished process ran is taken over, by DESIGN's formulas and a moment for the way.
+
+    True: from when it vanished, for others on its host see that; else from its last check-in.
+    """
+    timing = plan.timing
+    if plan.sense == MARKS:
+        return 4 * timing.check_in + 3 * SECOND, True
+    return timing.lease + 2 * timing.check_in + 3 * SECOND, False
 
 
 def _requests(world: World, story: Story) -> None:

@@ -243,6 +243,10 @@ class Process:
 
     def struck(self, strike: Strike, name: str) -> None:
         self.world.history.faults[strike.kind] += 1
+        now, weather = self.life.timeline.now, self.world.weather
+        weather.was_ill(
+            -1 if strike.kind.startswith("doubt") else self.node, now, now + max(strike.span, SECOND)
+        )
         self.tell(f"{strike.kind} at {name!r}, {strike.span / SECOND:.1f} s")
 
     def hit(self, name: str, error: ConstraintHit) -> None:

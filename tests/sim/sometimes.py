@@ -24,7 +24,7 @@ EVERYWHERE: dict[str, int] = {
     "given back by reconcile": 1,
     "given back by release": 3,
     "take refused: Fenced": 3,
-    "told that its lease was lost": 3,
+    "told that its lease was lost": 1,
     "mark dead in doubt, landed": 1,
     "rescue in doubt, landed": 1,
     "take in doubt, landed": 3,
