@@ -30,8 +30,6 @@ PAIRS = [
     Pair("fire", "fire"),
 ]
 
-pytestmark = pytest.mark.alone  # a server that is busy with others looks stuck
-
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])
 def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:

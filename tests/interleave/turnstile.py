@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.store.database import Store
 from sqlalchemy import event
 
@@ -18,7 +19,8 @@ from .waiters import Waiters
 _BEFORE_ASKING = 0.0015
 """Seconds in which most statements have their answer; only then is the server asked who waits."""
 _ASK_EVERY = 0.0005
-_STUCK = 20_000
+_STUCK = 60.0
+"""Seconds after which it is no loaded machine any more."""
 
 PARKED = "parked"
 GOING = "going"
@@ -66,6 +68,7 @@ class Turnstile:
 
     def __init__(self, waiters: Waiters) -> None:
         self._waiters = waiters
+        self._clock = SystemClock()
         self._here = threading.local()
         self._turn = threading.Condition()
         self._actors: list[Actor] = []
@@ -184,8 +187,8 @@ class Turnstile:
 
     def _until_they_stand(self) -> None:
         """Until each actor is parked, at its end, or waits for a lock; two that wait for each other are let be parted."""
-        patience = _BEFORE_ASKING
-        for _ in range(_STUCK):
+        patience, until = _BEFORE_ASKING, self._clock.monotonic() + _STUCK
+        while self._clock.monotonic() < until:
             going = [actor for actor in self._actors if actor.state == GOING]
             if not going:
                 return

@@ -51,7 +51,8 @@ class MariaWaiters:
             cursor.execute("SHOW ENGINE INNODB STATUS")
             row = cursor.fetchone()
         assert row is not None
-        return set(sessions) & {int(found) for found in self._WAITS.findall(row[2])}
+        _, _, now = row[2].partition("LIST OF TRANSACTIONS")  # before it stands the last deadlock, long over
+        return set(sessions) & {int(found) for found in self._WAITS.findall(now)}
 
     def close(self) -> None:
         self._connection.close()
