@@ -43,6 +43,7 @@ class Start:
         jobs = () if self._declared is None else self._declared.jobs
         self._registry = JobRegistry(settings.apps, jobs, settings.allow)
         self.store: Store | None = None
+        self._random = random.Random()
         self._episode = Episode(clock)
         self.trouble: str | None = None
         """What it waits for; None while it does not."""
@@ -70,7 +71,7 @@ class Start:
             hint = "" if error.hint is None else f"; {error.hint}"
             log.warning("node.waiting for=%.0fs reason=%s%s", lasted, error, hint)
         wait = min(_BACKOFF[0] * 2.0 ** min(self._episode.failures - 1, 20), _BACKOFF[1])
-        return wait * (0.75 + 0.25 * random.random())
+        return wait * (0.75 + 0.25 * self._random.random())
 
     def _apply(self, store: Store, declared: Declarations) -> int:
         settings = self._settings

@@ -1,5 +1,6 @@
 """What every test may ask for: fresh databases on private servers, and the long form."""
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -36,6 +37,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def the_same_log_levels_for_every_test() -> Iterator[None]:
+    """What a test silences (a simulation says nothing of its nodes) is not silent for the tests after it."""
+    loggers = [logging.getLogger(name) for name in (None, "qsched", "alembic")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
