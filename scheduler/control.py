@@ -12,7 +12,7 @@ from ..triggers.job import JobPolicies, canonical
 from ..triggers.trigger import split_key
 from .effective import job_policies
 from .errors import Conflict, ConstraintHit, Refused, StoreUnavailable, UnknownTrigger
-from .firing import DUE, NewFiring, permit_key
+from .firing import DUE, MAX_RECOVERIES, NewFiring, permit_key
 from .groups import end_group_pauses, pause_group, resume_group
 from .payload import checked_data
 from .store import definition_rows, job_rows, trigger_rows, waiting_rows
@@ -22,8 +22,6 @@ from .store.trigger_rows import ERROR, RETIRED, TriggerRow
 from .store.tx import Tx
 from .stored import EDITED, PAUSED, Stored, reason_for
 from .turns import Bill, Move, PauseOptions, Turns, bill_of, chunks, move_triggers
-
-MAX_RECOVERIES = 3
 
 __all__ = [
     "bills",

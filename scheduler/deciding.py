@@ -10,15 +10,13 @@ from .causes import Causes
 from .definitions import CompiledTrigger, Poison, Undecidable
 from .desk import Case, Desk, Seats
 from .errors import SchedulerError
-from .firing import DUE, RUNNING, SKIPPED, NewFiring, permit_key
+from .firing import DUE, MAX_RECOVERIES, RUNNING, SKIPPED, NewFiring, permit_key
 from .store import take_rows
 from .store.error_rows import set_error
 from .store.finish import supersede_retries
 from .store.firing_rows import insert_firings
 from .store.take_rows import DueClock
 from .taken import Misfired, Trouble
-
-MAX_RECOVERIES = 3
 
 
 class Deciding:

@@ -10,6 +10,9 @@ LOST = "lost"
 CANCELLED = "cancelled"
 SKIPPED = "skipped"
 
+MAX_RECOVERIES = 3
+"""How often a firing may be recovered where its job does not say."""
+
 
 def precedence(priority: int) -> int:
     """Order among what is due at one instant: a higher priority comes first in an index that only ascends."""

@@ -1,7 +1,12 @@
 """A job row completed by the first node that loads the job's code, so that others can act without the code."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..triggers.errors import TriggerError
 from ..triggers.job import canonical
-from .effective import overlap_of
+from .effective import job_policies, overlap_of
+from .firing import MAX_RECOVERIES
 from .jobs import declaration_of
 from .loaded_job import LoadedJob
 from .store import definition_rows, job_rows
@@ -31,9 +36,20 @@ def publish_loaded(store: Store, name: str, job: LoadedJob) -> bool:
         job_rows.write_loaded(tx, row.id, text)
         defaults, _ = definition_rows.read_defaults(tx)
         job_rows.set_overlap(tx, {row.id: overlap_of(row.spec, text, defaults)})
+        _complete_waiting(tx, row, text, defaults)
         return True
 
     return store.transaction("publish job", write)
+
+
+def _complete_waiting(tx: Tx, row: job_rows.JobRow, text: str, defaults: Mapping[str, Any]) -> None:
+    """A manual start that came first knows by now what a node's death means for it."""
+    try:
+        policies = job_policies(row.spec, text, defaults)
+    except TriggerError:
+        return  # whoever starts it says so
+    most = MAX_RECOVERIES if policies.max_recoveries is None else policies.max_recoveries
+    job_rows.complete_waiting(tx, row.id, bool(policies.request_recovery), most, policies.timeout)
 
 
 def _is_said(row: job_rows.JobRow | None, text: str) -> bool:

@@ -174,6 +174,18 @@ def _queue_what_waits(tx: Tx, job_id: int) -> None:
     )
 
 
+def complete_waiting(
+    tx: Tx, job_id: int, request_recovery: bool, max_recoveries: int, timeout: int | None
+) -> None:
+    """Give what was asked for before any node knew the job's code, and has not begun, the policies of that code."""
+    tx.run(
+        "UPDATE qsched_firings SET request_recovery = ?, max_recoveries = ?, timeout = ?"
+        " WHERE job_id = ? AND state IN ('due', 'running') AND state = 'due' AND attempt = 0 AND fence = 0"
+        " AND requested_trigger_id IS NOT NULL",
+        *(int(request_recovery), max_recoveries, timeout, job_id),
+    )
+
+
 def make_job_permits(tx: Tx, job_ids: Sequence[int]) -> None:
     """The permit rows of no-overlap jobs, where they are missing."""
     rows = [(tx.cluster, permit_key(job_id), 0, job_id) for job_id in sorted(set(job_ids))]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from qsched.scheduler.apply import apply
+from qsched.scheduler.control import fire
 from qsched.scheduler.jobs import declaration_of, job
 from qsched.scheduler.loaded_job import LoadedJob
 from qsched.scheduler.publish import publish_loaded
@@ -54,6 +55,23 @@ def test_the_first_node_that_loads_a_job_completes_its_row(store: Store) -> None
     assert not publish_loaded(store, "rates", loaded(RATES))
     assert not publish_loaded(store, "unknown", loaded(RATES))
     assert dump(store) == before
+
+
+@job(overlap="queue", timeout="10m", request_recovery=True, max_recoveries=7)
+def ledger() -> None:
+    """A job that wants to be run again."""
+
+
+def test_a_manual_start_that_came_before_any_node_had_the_code_is_of_the_same_job(store: Store) -> None:
+    definition = JobDefinition("ledger", "python", "ledger")
+    apply(store, Declared((trigger("a", job="ledger"),)))
+    before = fire(store, "a")
+    assert publish_loaded(store, "ledger", loaded(definition, ledger))
+    after = fire(store, "a")
+    said = "SELECT id, request_recovery, max_recoveries, timeout, permit_key FROM qsched_firings ORDER BY id"
+    first, second = rows(store, said)
+    assert (first[0], second[0]) == (before, after)
+    assert first[1:] == second[1:] == (1, 7, 600_000_000, "job:1")
 
 
 def test_what_yaml_says_stays_stronger(store: Store) -> None:
