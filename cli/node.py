@@ -123,8 +123,8 @@ def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
 
 def _ignore_late_signals() -> None:
     """`run` listens to signals, and puts back what was there before: one more of them must not spoil the exit code of a
-    node that has ended."""
+    node that has ended. A handler, not SIG_IGN: what is ignored stays ignored in every program that is started."""
     import signal
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: None)

@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,11 +41,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def the_same_log_levels_for_every_test() -> Iterator[None]:
-    """What a test silences (a simulation says nothing of its nodes) is not silent for the tests after it."""
+def the_same_process_for_every_test() -> Iterator[None]:
+    """What a test silences (a simulation says nothing of its nodes), or how it hears signals, is not so for the next."""
     loggers = [logging.getLogger(name) for name in (None, "qsched", "alembic")]
     levels = [logger.level for logger in loggers]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)
     logging.disable(logging.NOTSET)
