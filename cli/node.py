@@ -103,6 +103,8 @@ def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
     A node runs what its operator allowed: @job functions of the --app modules, kinds given with --allow, and what
     its own -f files declare. Exits 0, or 8 when something was handed over to other nodes or cancelled.
     """
+    import signal
+
     from .check import see_current_folder
     from .logs import set_up_logging
 
@@ -115,16 +117,18 @@ def node(settings: Settings, /, verbose: bool, **options: Any) -> int:
     made = NodeSettings(
         apps=options.pop("app"), files=options.pop("file"), cluster=settings.cluster, **options
     )
-    _ignore_late_signals()
+    _hear_late_signals(lambda *_: None)
     code = Node(settings.store, made).run()
+    _hear_late_signals(signal.SIG_IGN)
     leave_soon(code)
     return code
 
 
-def _ignore_late_signals() -> None:
+def _hear_late_signals(handler: Any) -> None:
     """`run` listens to signals, and puts back what was there before: one more of them must not spoil the exit code of a
-    node that has ended. A handler, not SIG_IGN: what is ignored stays ignored in every program that is started."""
+    node that has ended. A handler at first, for what is ignored stays ignored in every program that is started; at the
+    end it must be ignored, for Python takes its handlers away before it has ended."""
     import signal
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, handler)
