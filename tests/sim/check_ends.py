@@ -109,7 +109,8 @@ class EndsCheck(Check):
         if body is None or body.ended is None:
             return
         if body.permanent or (body.retry_now and old.refires < 10):
-            self._expect(new, body.permanent, "RetryNow was not heard")
+            asked_not_to = self._gone(old) or old.cancel_requested_at is not None
+            self._expect(new, body.permanent or asked_not_to, "RetryNow was not heard")
         elif old.attempt >= retries:
             self.story.history.seen["retry exhausted"] += retries > 0
         else:
