@@ -43,9 +43,13 @@ class FiringsCheck(Check):
 
     def _is_half_paused(self, move: Moved, at: int) -> bool:
         """Pausing and resuming a group take several transactions: a sweep between them sees their half."""
-        if move.table != "trigger_clocks":
+        if move.table == "trigger_clocks":
+            trigger_id = move.new.id
+        elif move.table == "firings" and move.old is None and move.new.reason == "paused":
+            trigger_id = move.new.trigger_id
+        else:
             return False
-        group = self.mirror.triggers[move.new.id].group_name
+        group = self.mirror.triggers[trigger_id].group_name
         return at - self._group_moved.get(group, -_RECENTLY) < _RECENTLY
 
     def _firing(self, commit: Commit, old: FiringRow | None, new: FiringRow | None) -> None:
