@@ -13,10 +13,10 @@ from ..scheduler.episode import Episode
 from ..scheduler.errors import LEASE_LOST, SchedulerError, StoreUnavailable
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import Coordination
-from ..scheduler.store.finish import release
 from ..scheduler.store.firing_rows import OpenFiring, running_here
 from ..scheduler.store.node_rows import DRAINING, UP, NodeFacts, check_in, hear, register
 from ..scheduler.store.node_rows import CheckIn as Said
+from ..scheduler.store.release import release
 from ..scheduler.store.session_lock import SessionLock
 from ..scheduler.store.take_rows import look
 from ..scheduler.store.tx import Tx

@@ -7,9 +7,10 @@ from ..triggers.instant import SECOND
 from .errors import SHUTDOWN
 from .firing import CANCELLED, DUE, LOST
 from .outcome import INTERRUPTED
-from .store.finish import Ending, finish_ours, release
+from .store.finish import Ending, finish_ours
 from .store.firing_rows import OpenFiring, running_here
 from .store.node_rows import STOPPED, lock_own, set_state
+from .store.release import release
 from .store.take_rows import lock_clocks
 from .store.tx import Tx
 

@@ -21,8 +21,9 @@ from .errors import StoreError, StoreUnavailable
 from .firing import DUE
 from .outcome import CANCELLED, FAILED, INTERRUPTED, LOST, SUCCEEDED, Outcome
 from .parts import Parts
-from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before, release
+from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before
 from .store.firing_rows import OpenFiring, open_firings
+from .store.release import release
 from .store.tx import Tx
 from .verdict import EndedAttempt, Verdict, judge
 

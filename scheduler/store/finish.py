@@ -5,7 +5,7 @@ and only behind that come the consequences: a writer that was fenced changes not
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
 from .tables import attempts, firings, permits
@@ -219,14 +219,9 @@ def free_permits(tx: Tx, held: Sequence[tuple[str, int, int]]) -> None:
 
 
 def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
-    retried = {
-        ending.trigger_id for ending in endings if ending.state == DUE and ending.trigger_id is not None
-    }
-    if retried:
-        condition, values = tx.among("id", sorted(retried))
-        tx.run(
-            f"UPDATE qsched_trigger_clocks SET retrying = 1, version = version + 1 WHERE {condition}", *values
-        )
+    know_retries(
+        tx, {ending.trigger_id for ending in endings if ending.state == DUE and ending.trigger_id is not None}
+    )
     for ending in endings:
         if ending.pause_trigger and ending.trigger_id is not None:
             tx.run(
@@ -283,70 +278,10 @@ def _is_that(ending: Ending, fence: int, incarnation: int | None, outcome: str, 
     return outcome != "lost" or (note or "").startswith(ending.note or "")
 
 
-def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
-    """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours.
-
-    Those of a retired trigger, which nobody would start any more, are cancelled instead.
-    """
-    if not taken:
-        return 0
-    condition, values = tx.among("id", sorted(firing_id for firing_id, _ in taken))
-    retired = _retired(tx, condition, values)
-    ours = [
-        row
-        for row in tx.rows(
-            f"SELECT id, fence, permit_key, trigger_id FROM qsched_firings WHERE {condition} AND incarnation = ?"
-            f" AND state = 'running' ORDER BY id{tx.dialect.for_update}",
-            *values,
-            incarnation,
-        )
-        if (row[0], row[1]) in taken
-    ]
-    _end_unbegun(tx, [row for row in ours if row[3] in retired])
-    back = [row for row in ours if row[3] not in retired]
-    tx.update(
-        firings,
-        ("id", "fence"),
-        ("state", "incarnation", "started_at"),
-        [(row[0], row[1], DUE, None, None) for row in back],
-    )
-    if back:
-        # A slot that has never run is judged again when it is found late; one of which a part ran is not.
-        condition, values = tx.among("id", [row[0] for row in back])
+def know_retries(tx: Tx, trigger_ids: Collection[int]) -> None:
+    """Have the next slot's decision look for retries that wait; the (locked) clocks of their triggers."""
+    if trigger_ids:
+        condition, values = tx.among("id", sorted(trigger_ids))
         tx.run(
-            f"UPDATE qsched_firings SET first_started_at = NULL WHERE {condition} AND NOT EXISTS"
-            " (SELECT 1 FROM qsched_attempts a WHERE a.firing_id = qsched_firings.id)",
-            *values,
+            f"UPDATE qsched_trigger_clocks SET retrying = 1, version = version + 1 WHERE {condition}", *values
         )
-    free_permits(tx, [(row[2], row[0], row[1]) for row in ours if row[2] is not None])
-    return len(ours)
-
-
-def _retired(tx: Tx, condition: str, values: Sequence[object]) -> set[int]:
-    """Of these firings' triggers, those that are retired. Their clocks are locked: whoever retires one cancels what is due
-    then, and would not see what becomes due behind it."""
-    rows = tx.rows(
-        f"SELECT DISTINCT trigger_id FROM qsched_firings WHERE {condition} AND trigger_id IS NOT NULL",
-        *values,
-    )
-    ids = [row[0] for row in rows]
-    if not ids:
-        return set()
-    lock_clocks(tx, ids)
-    condition, values = tx.among("id", ids)
-    return {
-        row[0]
-        for row in tx.rows(f"SELECT id FROM qsched_triggers WHERE {condition} AND state = 'retired'", *values)
-    }
-
-
-def _end_unbegun(tx: Tx, rows: Sequence[tuple[Any, ...]]) -> None:
-    tx.update(
-        firings,
-        ("id", "fence"),
-        ("state", "outcome", "started_at", "finished_at", "note"),
-        [
-            (row[0], row[1], CANCELLED, CANCELLED, None, tx.now(), "not begun: the trigger was retired")
-            for row in rows
-        ],
-    )

@@ -114,6 +114,33 @@ def test_an_outage_never_lets_a_retry_and_a_later_slot_run_side_by_side(
     assert "take.failed" not in caplog.text
 
 
+def test_a_retry_that_is_given_back_behind_its_next_slot_does_not_run_beside_that(world: World) -> None:
+    node, other = failed_once(world, gap=60), world.node("other")
+    world.pass_time(5)
+    (retry,) = node.turn()  # and the node hangs before it begins
+    world.pass_time(55)
+    (slot,) = other.turn()
+    assert (retry.attempt, slot.attempt) == (1, 0)
+    node.release(retry)
+    node.settle()
+    assert world.firings("state, retry_dropped, note") == [
+        ("failed", "superseded", "retry dropped: superseded by a later slot"),
+        ("running", None, None),
+    ]
+    other.run()
+    assert node.turn() == []
+
+
+def test_a_retry_that_is_given_back_in_time_is_taken_again(world: World) -> None:
+    node, other = failed_once(world, gap=60), world.node("other")
+    world.pass_time(5)
+    (retry,) = node.turn()
+    node.release(retry)
+    node.settle()
+    assert world.clock_of("tick", "c.retrying") == (1,)
+    assert [(again.firing_id, again.attempt) for again in other.turn()] == [(retry.firing_id, 1)]
+
+
 def test_a_retry_superseded_by_a_skipped_slot_ends_as_well(world: World) -> None:
     node = failed_once(world, gap=60, misfire=MisfireRule("skip"))
     node.die()

@@ -1,0 +1,111 @@
+"""`release`: a taken firing whose body has not begun goes back to whoever is next, as if nobody had taken it."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from ..firing import CANCELLED, DUE, FAILED
+from .finish import free_permits, know_retries
+from .tables import firings
+from .take_rows import lock_clocks
+from .tx import Tx
+
+
+def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
+    """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours.
+
+    Those of a retired trigger, which nobody would start any more, are cancelled instead; and a retry whose next slot was
+    decided meanwhile ends as the others of its slot did then, for it would run beside that.
+    """
+    if not taken:
+        return 0
+    condition, values = tx.among("id", sorted(firing_id for firing_id, _ in taken))
+    clocks = _clocks_of(tx, condition, values)
+    ours = [
+        row
+        for row in map(
+            _Unbegun._make,
+            tx.rows(
+                f"SELECT id, fence, permit_key, trigger_id, attempt, next_at FROM qsched_firings WHERE {condition}"
+                f" AND incarnation = ? AND state = 'running' ORDER BY id{tx.dialect.for_update}",
+                *values,
+                incarnation,
+            ),
+        )
+        if (row.id, row.fence) in taken
+    ]
+    ends = {row.id: end for row in ours if (end := _end_of_unbegun(row, clocks)) is not None}
+    _end_unbegun(tx, [row for row in ours if row.id in ends], ends)
+    back = [row for row in ours if row.id not in ends]
+    tx.update(
+        firings,
+        ("id", "fence"),
+        ("state", "incarnation", "started_at"),
+        [(row.id, row.fence, DUE, None, None) for row in back],
+    )
+    if back:
+        # A slot that has never run is judged again when it is found late; one of which a part ran is not.
+        condition, values = tx.among("id", [row.id for row in back])
+        tx.run(
+            f"UPDATE qsched_firings SET first_started_at = NULL WHERE {condition} AND NOT EXISTS"
+            " (SELECT 1 FROM qsched_attempts a WHERE a.firing_id = qsched_firings.id)",
+            *values,
+        )
+    free_permits(tx, [(row.permit_key, row.id, row.fence) for row in ours if row.permit_key is not None])
+    know_retries(tx, {row.trigger_id for row in back if row.attempt and row.trigger_id is not None})
+    return len(ours)
+
+
+class _Unbegun(NamedTuple):
+    """A taken firing that is given back."""
+
+    id: int
+    fence: int
+    permit_key: str | None
+    trigger_id: int | None
+    attempt: int
+    next_at: int | None
+
+
+def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tuple[str, int | None]]:
+    """{trigger id: its state, its watermark} of these firings. Their clocks are locked: whoever retires a trigger, or
+    decides its next slot, ends what is due then, and would not see what becomes due behind it."""
+    rows = tx.rows(
+        f"SELECT DISTINCT trigger_id FROM qsched_firings WHERE {condition} AND trigger_id IS NOT NULL",
+        *values,
+    )
+    ids = [row[0] for row in rows]
+    if not ids:
+        return {}
+    lock_clocks(tx, ids)
+    condition, values = tx.among("t.id", ids)
+    return {
+        row[0]: (row[1], row[2])
+        for row in tx.rows(
+            "SELECT t.id, t.state, c.watermark FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
+            f" WHERE {condition}",
+            *values,
+        )
+    }
+
+
+_RETIRED = (CANCELLED, CANCELLED, None, "not begun: the trigger was retired")
+_SUPERSEDED = (FAILED, FAILED, "superseded", "retry dropped: superseded by a later slot")
+
+
+def _end_of_unbegun(
+    row: _Unbegun, clocks: dict[int, tuple[str, int | None]]
+) -> tuple[str, str, str | None, str] | None:
+    state, watermark = clocks.get(row.trigger_id or 0, (None, None))
+    if state == "retired":
+        return _RETIRED
+    late = row.next_at is not None and watermark is not None and watermark >= row.next_at
+    return _SUPERSEDED if row.attempt > 0 and late else None
+
+
+def _end_unbegun(tx: Tx, rows: Sequence[_Unbegun], ends: dict[int, tuple[str, str, str | None, str]]) -> None:
+    tx.update(
+        firings,
+        ("id", "fence"),
+        ("state", "outcome", "retry_dropped", "note", "started_at", "finished_at"),
+        [(row.id, row.fence, *ends[row.id], None, tx.now()) for row in rows],
+    )
