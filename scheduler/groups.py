@@ -1,5 +1,6 @@
 """Pausing and resuming all of a group: the group's row first, then its triggers, chunk by chunk."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Unpack
 
@@ -10,6 +11,8 @@ from .store.trigger_rows import TriggerRow
 from .store.tx import Tx
 from .stored import PAUSED
 from .turns import CHUNK, Bill, PauseOptions, Turns, bill_of, chunks, move_triggers
+
+_TRIES = 3
 
 
 def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tuple[Bill, ...]:
@@ -50,13 +53,15 @@ def resume_group(
 ) -> tuple[Bill, ...]:
     """End a group's pause, by the rules of `resume`; a trigger that is paused by itself stays so."""
 
-    moved: set[int] = set()  # one that nothing can get going (a definition that cannot be read) is tried once
+    # One that nothing can get going (a definition that cannot be read) is not tried for ever; one that a sweep has stopped
+    # again, while this took its time and the group was paused still, is.
+    moved: Counter[int] = Counter()
 
     def stopped(tx: Tx) -> list[int] | None:
         """The triggers that the pause still holds; when there are none left it ends, and None is answered."""
         definition_rows.lock_cluster(tx)
         found = trigger_rows.stopped_in_group(tx, group, CHUNK + len(moved))
-        if ids := [trigger_id for trigger_id in found if trigger_id not in moved]:
+        if ids := [trigger_id for trigger_id in found if moved[trigger_id] < _TRIES]:
             return ids[:CHUNK]
         if definition_rows.clear_group_pause(tx, group):
             definition_rows.write_audit(tx, who, "resume group", [group], {"catch_up": catch_up})

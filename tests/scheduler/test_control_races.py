@@ -209,3 +209,33 @@ def test_a_group_that_is_resumed_while_it_is_being_paused_goes_on(
     assert rows(other, "SELECT COUNT(*) FROM qsched_paused_groups") == [(0,)]
     store.close()
     other.close()
+
+
+def test_a_group_that_a_sweep_stops_again_while_it_is_being_resumed_goes_on(
+    made_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A half-resumed group looks like one with a clock that goes though it should stand: the sweep stops that."""
+    hands = Hands(NOON)
+    store, other = new_store(made_url, hands), new_store(made_url, hands)
+    apply(store, declared(*(trigger(key) for key in KEYS)))
+    pause_group(store, "g")
+    transaction = Store.transaction
+    swept: list[str] = []
+
+    def interrupted(self: Store, name: str, work: Any, **options: Any) -> Any:
+        """The resume is stopped for a while behind its first transaction over triggers."""
+        result = transaction(self, name, work, **options)
+        if self is store and name == "control" and not swept:
+            swept.append(name)
+            other.transaction(
+                "sweep", lambda tx: tx.run("UPDATE qsched_trigger_clocks SET next_run_at = NULL")
+            )
+        return result
+
+    monkeypatch.setattr(Store, "transaction", interrupted)
+    resume_group(store, "g")
+    assert swept
+    assert rows(other, "SELECT COUNT(*) FROM qsched_trigger_clocks WHERE next_run_at IS NULL") == [(0,)]
+    assert rows(other, "SELECT COUNT(*) FROM qsched_paused_groups") == [(0,)]
+    store.close()
+    other.close()

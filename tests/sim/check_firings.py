@@ -28,6 +28,10 @@ class FiringsCheck(Check):
         for move in moves:
             if move.table == "paused_groups":
                 self._group_moved[(move.new or move.old).group_name] = commit.at
+            elif move.table == "trigger_clocks" and commit.name == "control" and move.new is not None:
+                group = self.mirror.triggers[move.new.id].group_name
+                if group in self.mirror.groups:
+                    self._group_moved[group] = commit.at
         if commit.name == "sweep" and not all(self._is_half_paused(move, commit.at) for move in moves):
             self.complain("swept", f"the sweep had to put right: {commit.changes}")
         touched = set()
