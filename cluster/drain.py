@@ -9,6 +9,7 @@ from typing import NoReturn
 from ..scheduler.clock import SystemClock
 from ..scheduler.errors import SHUTDOWN
 from ..scheduler.leaving import leave
+from ..scheduler.store.tx import Tx
 from .services import Services
 
 CANCEL_GRACE = 0.75
@@ -18,6 +19,8 @@ _STORE_GRACE = 2.0
 """Seconds for ends that the database has not heard of; less than its deadlines, for the process must leave."""
 _LEAVE_WITHIN = 5.0
 """Seconds after the wait in which the process is gone, whatever hangs: a database that does not answer, most likely."""
+_COMMIT_WITHIN = 0.5
+"""Seconds for the answer to the last COMMIT: what is left is anybody's after a second, heard of or not."""
 _THREADS_WITHIN = 2.0
 HANDED_OVER = 8
 _LOOK = 0.02
@@ -93,8 +96,9 @@ class Drain:
     def abandon(self) -> NoReturn:
         """Settle what still runs, in one last transaction, and leave as the very next statement.
 
-        A body that cannot be stopped must not run beside its successor: nothing of this process runs after the commit. What
-        has ended and waits for the database is not touched: calling it lost is not ours.
+        A body that cannot be stopped must not run beside its successor: nothing of this process runs after the commit, and
+        half a second after it was sent the process is gone, whatever has become of the answer. What has ended and waits for
+        the database is not touched: calling it lost is not ours.
         """
         running = self._services.pool.running()
         held = {(entry.request.firing_id, entry.request.fence) for entry in running}
@@ -103,14 +107,22 @@ class Drain:
         log.warning("node.left running=%s not_begun=%s", _some(begun), len(held - begun))
         logging.shutdown()  # now: between the commit and the end there is no time for a full pipe
         incarnation, before = self._parts.who.incarnation, self.handed_over
+
+        def work(tx: Tx) -> None:
+            leave(tx, incarnation, begun, ended, before)
+            if self._leaves:
+                threading.Thread(target=self._gone_soon, name="qsched-leaving", daemon=True).start()
+
         try:
-            self._parts.store.transaction(
-                "abandon", lambda tx: leave(tx, incarnation, begun, ended, before), patience=_STORE_GRACE
-            )
+            self._parts.store.transaction("abandon", work, patience=_STORE_GRACE)
         except BaseException as error:
             self._say_left(str(error))
         finally:
             os._exit(HANDED_OVER)  # also without the database: the others will rescue what runs here
+
+    def _gone_soon(self) -> None:
+        self._parts.clock.wait(threading.Event(), _COMMIT_WITHIN)
+        os._exit(HANDED_OVER)
 
     def _say_left(self, reason: str) -> None:
         held = self._parts.hand.held()

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from ..triggers.instant import SECOND
 from .errors import SHUTDOWN
 from .firing import CANCELLED, DUE, LOST
 from .outcome import INTERRUPTED
@@ -11,6 +10,7 @@ from .store.finish import Ending, finish_ours
 from .store.firing_rows import OpenFiring, running_here
 from .store.node_rows import STOPPED, lock_own, set_state
 from .store.release import release
+from .store.sweep_rows import LEFT_FOR
 from .store.take_rows import lock_clocks
 from .store.tx import Tx
 
@@ -34,8 +34,9 @@ def leave(
     """Settle the bodies that have begun and not ended; None when this incarnation was declared dead: others have it all.
 
     `begun` and `ended` are (firing id, fence), the latter bodies whose end has not landed; `before` counts those that this
-    drain broke off earlier. Nothing of the process may run after the commit: a body that cannot be stopped must not run
-    beside its successor, which is not due before a second has passed.
+    drain broke off earlier. Nothing of the process may run for long after the commit: a body that cannot be stopped must
+    not run beside its successor, which is not due before a second has passed (LEFT_FOR), nor beside another firing of its
+    no-overlap job: the permit is left where it is, and a sweep of the others frees it then.
     """
     # The node's row first, as everywhere, and for writing: a take in flight shares it, so its rows are seen below or never.
     if not lock_own(tx, incarnation):
@@ -65,12 +66,12 @@ def _ending(row: OpenFiring, incarnation: int, now: int) -> Ending:
         incarnation,
         row.fence,
         row.trigger_id,
-        row.permit_key,
+        None,  # its permit is kept: see `leave`
         state,
         outcome,
         now,
         note=f"{SHUTDOWN}: its body did not end{what}",
-        run_at=now + SECOND if state == DUE else None,
+        run_at=now + LEFT_FOR if state == DUE else None,
         attempt=row.attempt,
         next_attempt=row.attempt,
         refires=row.refires,

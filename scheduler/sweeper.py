@@ -1,6 +1,7 @@
 """The sweeper: permits, firings and clocks that contradict each other are put right, whoever made them so.
 
-No crash leaves such a state behind; a hand, a restored backup or a fault of ours may. It is looked for in each step of the
+No crash leaves such a state behind; a hand, a restored backup or a fault of ours may, and a node that leaves while a body runs
+keeps that one's permit until its process must be gone. It is looked for in each step of the
 rescuer, in a few statements over what is due, held or running, and shared among the nodes of a large cluster.
 """
 

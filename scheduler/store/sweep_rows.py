@@ -7,7 +7,7 @@ right is compared again under its lock, so that a look that is out of date chang
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ...triggers.instant import DAY
+from ...triggers.instant import DAY, SECOND
 from ...triggers.retry import LONGEST_DELAY
 from ..firing import permit_key
 from .job_rows import make_job_permits
@@ -21,6 +21,9 @@ CARRIED = "due_with_an_incarnation"
 UNKNOWN_RETRY = "retry_its_clock_does_not_know"
 BEHIND = "fence_behind_its_attempts"
 FAR_OFF = "due_beyond_all_delays"
+
+LEFT_FOR = SECOND
+"""µs for which a node that leaves although a body runs holds that one's permit: so long its process may take to be gone."""
 
 _HEAD = 1000
 """Rows of what is due that a look examines."""
@@ -46,8 +49,11 @@ _LOOKS = (
         "p.firing_id, p.permit_key, p.n, p.fence FROM qsched_permits p LEFT JOIN qsched_firings f ON f.id = p.firing_id"
         " WHERE p.cluster = ? AND p.firing_id IS NOT NULL"
         " AND (f.id IS NULL OR f.state <> 'running' OR p.fence IS NULL OR f.fence <> p.fence"
-        " OR f.permit_key IS NULL OR f.permit_key <> p.permit_key)",
-        "c",
+        " OR f.permit_key IS NULL OR f.permit_key <> p.permit_key)"
+        # What has ended, or is due, within that time may be what a node has just left (`leaving.leave`).
+        f" AND COALESCE(f.finished_at, 0) <= ? - {LEFT_FOR}"
+        f" AND NOT (COALESCE(f.state, '') = 'due' AND f.run_at > ? AND f.run_at <= ? + {LEFT_FOR})",
+        "cnnn",
     ),
     (
         UNHELD,

@@ -23,15 +23,13 @@ class BodiesCheck(Check):
         self._wellness = wellness
         self._bound = bound
         self._taken_at: dict[tuple[int, int], int] = {}
-        self._taken_now: dict[tuple[int, int], int] = {}
-        """{(firing, fence): when it was taken, in true time and by the database's clock}"""
+        """{(firing, fence): when it was taken}"""
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
         for move in moves:
             if move.table == "firings" and move.new is not None and move.new.state == "running":
                 key = (move.new.id, move.new.fence)
                 self._taken_at.setdefault(key, commit.at)
-                self._taken_now.setdefault(key, commit.now)
 
     def finish(self) -> None:
         by_job: dict[str, list[Body]] = {}
@@ -111,8 +109,8 @@ class BodiesCheck(Check):
         dead = self._nodes.dead_at.get(older.incarnation)
         if dead is None or dead > newer.began:
             return f"node {older.incarnation} was not declared dead"
-        lease = self._nodes.lease_until[older.incarnation]
-        if exclusive and self._taken_now[newer.firing, newer.fence] < lease:
+        lease = self._nodes.lease_over[older.incarnation]
+        if exclusive and self._taken_at[newer.firing, newer.fence] < lease:
             return f"the lease of node {older.incarnation} lasts until {clock(lease)}"
         return None
 

@@ -2,7 +2,7 @@
 
 from .chronicle import Commit, clock
 from .mirror import Check, Moved, Story
-from .oracle import declared
+from .oracle import SECOND, declared
 from .rows import FiringRow
 
 FINAL = ("succeeded", "failed", "lost", "cancelled", "skipped")
@@ -23,6 +23,8 @@ class FiringsCheck(Check):
         self._group_moved: dict[str, int] = {}
         """{group: when it was last paused or resumed}"""
         self._slots: dict[tuple[int, int], int] = {}
+        self._left: dict[tuple[int, int | None], int] = {}
+        """{(firing, fence): when a node left it although it ran, by the database's clock}: its permit is kept for a second"""
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
         for move in moves:
@@ -32,7 +34,9 @@ class FiringsCheck(Check):
                 group = self.mirror.triggers[move.new.id].group_name
                 if group in self.mirror.groups:
                     self._group_moved[group] = commit.at
-        if commit.name == "sweep" and not all(self._is_half_paused(move, commit.at) for move in moves):
+        if commit.name == "sweep" and not all(
+            self._is_half_paused(move, commit.at) or self._was_left(move, commit.now) for move in moves
+        ):
             self.complain("swept", f"the sweep had to put right: {commit.changes}")
         touched = set()
         for move in moves:
@@ -45,16 +49,31 @@ class FiringsCheck(Check):
         for key in sorted(touched):
             self._permit(key)
 
+    def _was_left(self, move: Moved, now: int) -> bool:
+        """The permit of a body that a node has left running, once its process must be gone."""
+        if move.table != "permits" or move.old is None:
+            return False
+        left = self._left.get((move.old.firing_id, move.old.fence))
+        return left is not None and now >= left + SECOND
+
     def _is_half_paused(self, move: Moved, at: int) -> bool:
         """Pausing and resuming a group take several transactions: a sweep between them sees their half."""
         if move.table == "trigger_clocks":
             trigger_id = move.new.id
-        elif move.table == "firings" and move.old is None and move.new.reason == "paused":
+        elif move.table == "firings" and (self._closes(move) or self._learns_its_next(move)):
             trigger_id = move.new.trigger_id
         else:
             return False
         group = self.mirror.triggers[trigger_id].group_name
         return at - self._group_moved.get(group, -_RECENTLY) < _RECENTLY
+
+    @staticmethod
+    def _closes(move: Moved) -> bool:
+        return move.old is None and move.new.reason == "paused"
+
+    @staticmethod
+    def _learns_its_next(move: Moved) -> bool:
+        return move.old is not None and move.old._replace(next_at=move.new.next_at) == move.new
 
     def _firing(self, commit: Commit, old: FiringRow | None, new: FiringRow | None) -> None:
         if new is None:
@@ -162,6 +181,8 @@ class FiringsCheck(Check):
             return
         if new.fence != old.fence:
             self.complain("I4", f"{commit.name!r} changed the fence at an end", firing=new.id)
+        if commit.name == "abandon":
+            self._left[old.id, old.fence] = commit.now
         taker = self.taker.get((old.id, old.fence))
         if commit.name in RESCUING:
             node = self.mirror.nodes.get(old.incarnation or 0)
@@ -201,7 +222,7 @@ class FiringsCheck(Check):
             )
         holder = None if permit is None or permit.firing_id is None else (permit.firing_id, permit.fence)
         wanted = (running[0].id, running[0].fence) if running else None
-        if holder != wanted:
+        if holder != wanted and (wanted is not None or holder not in self._left):
             self.complain(
                 "I6",
                 f"permit {key} is held by {holder}, and {wanted} runs",

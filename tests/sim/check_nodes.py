@@ -1,5 +1,7 @@
 """Who is declared dead and when, who leads, and that numbers only grow (I8 I11 I14 I19)."""
 
+from collections.abc import Callable
+
 from .chronicle import Commit, clock
 from .health import longest
 from .mirror import Check, Moved, Story
@@ -14,17 +16,23 @@ class NodesCheck(Check):
     """Nodes and leadership, commit by commit."""
 
     def __init__(
-        self, story: Story, wellness: Wellness, sensed: dict[tuple[str, int], list[int]], lease: int
+        self,
+        story: Story,
+        wellness: Wellness,
+        sensed: dict[tuple[str, int], list[int]],
+        lease: int,
+        came: Callable[[int], int],
     ) -> None:
         super().__init__(story)
         self._lease = lease
         self._sensed = sensed
         self._wellness = wellness
+        self._came = came
         self._renewed: dict[int, int] = {}
         """{incarnation: true time of its last committed check-in}"""
         self.dead_at: dict[int, int] = {}
-        self.lease_until: dict[int, int] = {}
-        """{dead incarnation: until when its lease lasts, by the database's clock}"""
+        self.lease_over: dict[int, int] = {}
+        """{dead incarnation: when its lease is over: true time at which the database's clock first shows its end}"""
         self._newest = 0
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
@@ -62,7 +70,9 @@ class NodesCheck(Check):
     def _dead(self, commit: Commit, old: NodeRow, new: NodeRow) -> None:
         """Silent for a whole lease, or really gone (I14)."""
         self.dead_at[new.incarnation] = commit.at
-        self.lease_until[new.incarnation] = new.lease_until if new.checked_in_at <= commit.now else 0
+        self.lease_over[new.incarnation] = (
+            self._came(new.lease_until) if new.checked_in_at <= commit.now else 0
+        )
         self._wellness.fenced(new.incarnation, commit.at)
         self.story.history.seen[f"dead {new.dead_verdict}"] += 1
         silent = commit.at - self._renewed[new.incarnation]

@@ -25,7 +25,7 @@ def judge(world: World) -> list[Complaint]:
         waits += 4 * plan.timing.leader_ttl + 2 * plan.timing.check_in
     firings = FiringsCheck(story)
     ends = EndsCheck(story, firings)
-    nodes = NodesCheck(story, wellness, world.sensed, plan.timing.lease)
+    nodes = NodesCheck(story, wellness, world.sensed, plan.timing.lease, world.database.came)
     story.replay(
         [
             SlotsCheck(story),

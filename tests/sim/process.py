@@ -217,6 +217,7 @@ class Process:
         self.world.weather.was_ill(self.node, timeline.now, timeline.now + span)
         if suspended:
             self.world.weather.suspended.append((self.name, timeline.now, timeline.now + span))
+            self.world.weather.still_ill(self.node, timeline.now, span)
         self.life.freeze()
         timeline.undertaker.after(span, lambda: self._go_on(span if suspended else 0))
         if getcurrent() is not timeline.hub:

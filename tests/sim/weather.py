@@ -118,3 +118,8 @@ class Weather:
     def was_ill(self, node: int, first: int, last: int) -> None:
         """This node could not do its work from `first` to `last`, true time."""
         self.unhealthy.setdefault(node, []).append((first, last))
+
+    def still_ill(self, node: int, at: int, longer: int) -> None:
+        """What it was in the middle of at `at` takes so much longer, for its clock stands still."""
+        spans = self.unhealthy.get(node, [])
+        spans[:] = [(first, last + longer if first <= at < last else last) for first, last in spans]
