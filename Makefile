@@ -7,7 +7,7 @@ MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check gate sim interleave fault bench links clean
+.PHONY: help demo test check gate sim interleave fault mutants bench links clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -37,6 +37,9 @@ interleave: $(INSTALLED)  ## each two operations of the protocol, statement by s
 
 fault: $(INSTALLED)  ## real nodes and servers killed, stopped, cut off and misled (half an hour)
 	PYTHONPATH=tests $(BIN)/python -m fault --all
+
+mutants: $(INSTALLED)  ## the protocol broken in every known way, each breakage noticed
+	PYTHONPATH=tests $(BIN)/python -m mutants
 
 bench: $(INSTALLED)  ## the measurements, one after another
 	@set -e; export PYTHONPATH=tests; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -214,9 +214,10 @@ class CheckInService:
         for firing in answer.running:
             if firing.cancel_requested_at is not None:
                 self._telling.cancel(firing.id, firing.fence, "cancel requested")
-        # What was in hand before the rows were read is in them, unless it has ended meanwhile, or somebody took it away.
+        # What was in hand before the rows were read is in them, unless somebody took it away, or it has ended meanwhile (its
+        # end may have landed before this node knows that it has).
         strange = held - {(firing.id, firing.fence) for firing in answer.running}
-        strange = {each for each in strange if self._parts.hand.holds(*each)}
+        strange = {each for each in strange if self._parts.hand.runs(*each)}
         if fresh := strange - self._strange:
             log.error("check_in.not_ours firings=%s: their rows say so; they are told", len(fresh))
         for firing_id, fence in fresh:

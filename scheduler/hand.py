@@ -14,6 +14,7 @@ class Hand:
         self.capacity = capacity
         self._lock = threading.Lock()
         self._held: dict[tuple[int, int], RunRequest] = {}
+        self._over: set[tuple[int, int]] = set()
         self._takes: set[int] = set()
         self._next_take = 0
         self._empty = threading.Event()
@@ -40,12 +41,24 @@ class Hand:
         with self._lock:
             for each in firings:
                 self._held.pop(each, None)
+                self._over.discard(each)
             if not self._held:
                 self._empty.set()
 
     def holds(self, firing_id: int, fence: int) -> bool:
         with self._lock:
             return (firing_id, fence) in self._held
+
+    def over(self, firing_id: int, fence: int) -> None:
+        """Its body has ended, or will not begin: only that has still to land."""
+        with self._lock:
+            if (firing_id, fence) in self._held:
+                self._over.add((firing_id, fence))
+
+    def runs(self, firing_id: int, fence: int) -> bool:
+        """Whether it is in hand, and its body is not over."""
+        with self._lock:
+            return (firing_id, fence) in self._held and (firing_id, fence) not in self._over
 
     def held(self) -> set[tuple[int, int]]:
         """(firing id, fence) of everything in hand."""

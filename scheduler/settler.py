@@ -77,9 +77,11 @@ class Settler:
         return request.incarnation == who.incarnation and who.may_start(self._parts.clock.monotonic())
 
     def ended(self, request: RunRequest, outcome: Outcome, ended_at: float) -> None:
+        self._parts.hand.over(request.firing_id, request.fence)
         self._queue.put(Ended(request, request.incarnation, outcome, ended_at))
 
     def released(self, request: RunRequest) -> None:
+        self._parts.hand.over(request.firing_id, request.fence)
         self._queue.put(Ended(request, request.incarnation, None, self._parts.clock.monotonic()))
 
     # -- the service ---------------------------------------------------------------------------------------------------

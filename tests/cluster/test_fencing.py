@@ -256,3 +256,18 @@ def test_check_ins_are_steady_from_the_first_that_lands_until_one_fails(world: W
     since = one.check_in.steady_since
     world.live(3)
     assert one.check_in.steady_since == since
+
+
+@on_sqlite
+@pytest.mark.parametrize("over", [False, True])
+def test_what_ended_and_landed_a_moment_ago_is_no_firing_that_was_taken_away(
+    world: World, caplog: pytest.LogCaptureFixture, over: bool
+) -> None:
+    one = world.node("one")
+    request = running(world, one)
+    if over:
+        one.end(request)
+    # Its end has landed, and the settler is about to hear so; or else somebody else has ended it.
+    world.sql("UPDATE qsched_firings SET state = 'succeeded' WHERE id = ?", request.firing_id)
+    one.check_in.step()
+    assert ("check_in.not_ours" in caplog.text) is not over

@@ -39,8 +39,24 @@ MUTANTS = [
     Mutant("24", "clock-moved-without-its-rows", [by_sim()]),
     Mutant("25", "in-doubt-read-without-locks", [by_tests(f"{_CLUSTER}/test_protocol_outage.py")]),
     Mutant("26", "due-in-no-index-order", [by_tests("tests/interleave/test_lock_footprint.py")]),
+    Mutant(
+        "27",
+        "no-idle-in-transaction-limit",
+        [by_tests("tests/scheduler/store/test_losing_the_database.py", "-k", "stopped_node_cannot_keep")],
+    ),
     Mutant("28", "error-without-rollback", [by_tests("tests/interleave/test_lock_footprint.py")]),
     Mutant("29a", "poison-spoils-the-batch", [by_tests(f"{_CLUSTER}/test_protocol_trouble.py")]),
+    Mutant(
+        "29b", "no-check-in-while-draining", [by_tests(f"{_CLUSTER}/test_drain.py", "-k", "check_ins_go_on")]
+    ),
+    Mutant("29c", "redis-client-repeats-by-itself", [by_tests(f"{_CLUSTER}/test_lease_redis.py")]),
+    Mutant(
+        "29d",
+        "epoch-in-an-unlogged-table",
+        [by_tests(f"{_CLUSTER}/test_supervision_servers.py", "-k", "away_for_a_while and postgres")],
+    ),
+    Mutant("30", "clock-moved-in-a-transaction-before", [by_sim()]),
+    Mutant("31", "decided-outside-the-permits-lock", [by_interleaving("take:take"), by_sim()]),
     Mutant("32", "edit-leaves-the-watermark", [by_sim()]),
     Mutant("33", "gone-at-first-sight", [by_sim()]),
     Mutant("34", "begun-body-released", [by_sim()]),
