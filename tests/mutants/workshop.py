@@ -44,7 +44,7 @@ def run_in(folder: Path, arguments: Sequence[str], seconds: float) -> tuple[int,
     """(exit code, output) of `python …` with the copy's house; a run without end counts as 124."""
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(folder / ".links"), str(folder / "tests")]),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")]),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     try:
@@ -72,11 +72,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _link(folder: Path) -> None:
-    """The floors under their installed name, before the installed ones."""
-    package = folder / ".links" / "qsched"
-    package.mkdir(parents=True)
-    for file in (folder / "qsched").iterdir():
-        if file.is_file():
-            (package / file.name).symlink_to(file)
+    """The floors within the package, so that nothing of it is looked for where it is installed."""
     for floor in _FLOORS:
-        (package / floor).symlink_to(folder / floor)
+        (folder / "qsched" / floor).symlink_to(folder / floor)
