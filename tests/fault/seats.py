@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from support.house import search_path
 from support.nodes import NodeProcess
 
 from .clock_shim import MovedClock
@@ -17,8 +18,6 @@ from .fault_jobs import BODIES
 from .history import History
 from .proxy import Link
 from .workload import JOBS
-
-_TESTS = Path(__file__).resolve().parent.parent
 
 # A process of root minds no file's permissions; without these two rights (DAC_OVERRIDE, DAC_READ_SEARCH) it does.
 _AS_ANYBODY = """
@@ -80,8 +79,7 @@ class Seat:
             **self._environment,
             BODIES: str(folder / "bodies.jsonl"),
             SEAT: self.name,
-            # The house that is under test here: a copy of it may stand before the installed one.
-            "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(_TESTS)))),
+            "PYTHONPATH": search_path(),
         }
         if self.clock is not None:
             environment |= self.clock.environment

@@ -70,6 +70,12 @@ def _plans(seat: Seat) -> None:
     seat.node.planner.step()
 
 
+def _loads_and_plans(seat: Seat) -> None:
+    """The first step meets a job that the node has not loaded yet."""
+    for _ in range(3):
+        seat.node.planner.step()
+
+
 def _settles(seat: Seat) -> None:
     seat.node.settler.step()
 
@@ -106,6 +112,27 @@ def _given_back(seat: Seat) -> None:
         if request.trigger in ("late", "overdue"):
             third.release(request)
     third.settle()
+
+
+def _given_back_in_time(seat: Seat) -> None:
+    """Firings that were taken and never begun are due again, and not too late: whoever is first has them."""
+    _alone(seat)
+    third = seat.setting.nodes[2]
+    for request in list(third.taken):
+        if request.trigger not in ("late", "overdue"):
+            third.release(request)
+    third.settle()
+
+
+def _one_place_left(seat: Seat) -> None:
+    """Nothing is due but firings of one job that must not overlap, and each node has place for one."""
+    _alone(seat)
+    store, name = seat.setting.world.store, seat.node.parts.who.name
+    pause(store, KEYS, who="ops")
+    for number in range(2):
+        fire(store, "alone", request_key=f"{name} {number}", who="ops", force=True)
+    hand = seat.node.parts.hand
+    hand.capacity = hand.running() + 1
 
 
 BACKLOG = declare(
@@ -343,6 +370,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "take": Operation(_plans, _alone, PLANNER),
     "share": Operation(_plans, _shares, PLANNER, alike=True),
     "judge": Operation(_plans, _given_back, PLANNER, alike=True),
+    "retake": Operation(_plans, _given_back_in_time, PLANNER, alike=True),
+    "last-place": Operation(_loads_and_plans, _one_place_left, PLANNER, alike=True),
     "backlog": Operation(_plans, _missed, PLANNER, alike=True),
     "decide-only": Operation(_plans, _full, PLANNER),
     "settle": Operation(_settles, _ending(SUCCESS), SETTLER),

@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from .house import search_path
 from .processes import Account, launch, signal_family
 from .waiting import wait_until
 
-_TESTS = Path(__file__).resolve().parent.parent
 JOBS = "support.ledger_jobs"
 
 
@@ -24,7 +24,7 @@ class NodeProcess:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         said = {
-            "PYTHONPATH": str(_TESTS),
+            "PYTHONPATH": search_path(),
             "PYTHONUNBUFFERED": "1",
             "QSCHED_LOG": "text",
             **(environment or {}),
