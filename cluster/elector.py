@@ -88,6 +88,7 @@ class Elector:
     def step(self) -> float:
         """Look, and lead, stand or wait; answers the seconds after which to look again."""
         self._end_by_deadline()  # first of all: also a process that stood still has to know that its time is over
+        looked = self._parts.clock.monotonic()
         seen = self.look()
         if self._held is not None:
             self._lead(self._held, seen.row)
@@ -95,6 +96,8 @@ class Elector:
             return _SELDOM
         if self._held is None:
             self._stand(seen)
+        # Who does not answer is asked for a quarter of a ttl: how long the row is silent is judged by what the time is then.
+        seen = seen._replace(now=seen.now + round((self._parts.clock.monotonic() - looked) * SECOND))
         if self._held is None and self._is_leaderless(seen):
             self._fall_back(seen.row)
         return self._wait(seen)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from qsched.cluster.errors import LeaseUnavailable
 from qsched.triggers.instant import SECOND
 
 from support.hand_node import START, every
@@ -202,3 +203,32 @@ def test_two_believers_run_nothing_twice_and_the_last_epoch_wins(
     for n in range(5):
         ran = sorted((slot - START) // SECOND for name, slot, _ in rows if name == f"fast{n}")
         assert ran == list(range(1, ran[-1] + 1))
+
+
+@pytest.mark.parametrize("tenths", range(0, 14, 2))
+def test_with_a_redis_that_does_not_answer_it_falls_back_a_question_after_two_ttl(
+    led_by_redis: Led, monkeypatch: pytest.MonkeyPatch, tenths: int
+) -> None:
+    """Each question lasts a quarter of a ttl before it is given up, in whatever moment of the wait it is asked."""
+    led = led_by_redis
+    node = led.node("a")
+    led.elect()
+    led.live(2)
+    renewed = (led.row.leader_until or 0) - TTL * SECOND
+
+    def unanswered(*_: object) -> None:
+        led.world.pass_time(TTL / 4)
+        raise LeaseUnavailable("no answer")
+
+    for question in ("acquire", "renew"):
+        monkeypatch.setattr(node.lease, question, unanswered)
+    waits = tenths / 10
+    while not fell_back(led):
+        if led.world.time > renewed + 1.2 * TTL * SECOND:
+            led.world.pass_time(waits)  # any time between two looks
+            waits = 0.0
+        node.hand.check_in.step()
+        wait = node.elector.step()
+        took = (led.world.time - renewed) / SECOND
+        led.world.pass_time(wait)
+    assert 2 * TTL <= took <= 2.25 * TTL + 0.01
