@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..scheduler.episode import Episode
-from ..scheduler.errors import LEASE_LOST, SchedulerError, StoreUnavailable
+from ..scheduler.errors import INTERRUPT, LEASE_LOST, OVERLAP, SchedulerError, StoreUnavailable
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import Coordination
 from ..scheduler.store.firing_rows import OpenFiring, running_here
@@ -213,7 +213,8 @@ class CheckInService:
         """Tell what runs here what its row says: that it is to stop, or that it is not this node's any more."""
         for firing in answer.running:
             if firing.cancel_requested_at is not None:
-                self._telling.cancel(firing.id, firing.fence, "cancel requested")
+                reason = OVERLAP if firing.cancel_requested_by == OVERLAP else INTERRUPT
+                self._telling.cancel(firing.id, firing.fence, reason)
         # What was in hand before the rows were read is in them, unless somebody took it away, or it has ended meanwhile (its
         # end may have landed before this node knows that it has).
         strange = held - {(firing.id, firing.fence) for firing in answer.running}

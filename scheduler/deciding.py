@@ -9,7 +9,7 @@ from ..triggers.decide import Decision, Due, Row, decide, wants_cancel
 from .causes import Causes
 from .definitions import CompiledTrigger, Poison, Undecidable
 from .desk import Case, Desk, Seats
-from .errors import SchedulerError
+from .errors import OVERLAP, SchedulerError
 from .firing import DUE, MAX_RECOVERIES, RUNNING, SKIPPED, NewFiring, permit_key
 from .store import take_rows
 from .store.error_rows import set_error
@@ -190,7 +190,7 @@ class Deciding:
     def cancel(self) -> None:
         """Ask those to stop whose triggers' next slots wait for that."""
         if self._cancelling:
-            take_rows.request_cancel(self._tx, self._cancelling, "overlap")
+            take_rows.request_cancel(self._tx, self._cancelling, OVERLAP)
 
 
 def _advanced(clock: DueClock, decision: Decision) -> tuple[Any, ...]:

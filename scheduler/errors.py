@@ -28,7 +28,10 @@ from typing import Final
 
 from ..triggers.errors import QschedError
 
+# Why a body is told to stop (`ctx.cancel_reason`).
 SHUTDOWN: Final = "shutdown"
+OVERLAP: Final = "overlap"
+INTERRUPT: Final = "interrupt"
 TIMEOUT: Final = "timeout"
 LEASE_LOST: Final = "lease_lost"
 

@@ -36,6 +36,7 @@ class OpenFiring(NamedTuple):
     request_recovery: int
     max_recoveries: int
     cancel_requested_at: int | None
+    cancel_requested_by: str | None
 
 
 _OPEN = ",".join(OpenFiring._fields)

@@ -2,6 +2,7 @@
 
 import pytest
 from qsched.scheduler.control import fire, pause
+from qsched.scheduler.errors import OVERLAP
 from qsched.scheduler.outcome import Outcome
 from qsched.triggers.misfire import MisfireRule
 from qsched.triggers.retry import RetryPolicy
@@ -102,8 +103,8 @@ def test_cancel_asks_the_running_one_to_stop_and_then_runs(world: World) -> None
     assert two.turn() == []
     assert world.firings("cancel_requested_at, cancel_requested_by") == [(world.time, "overlap")]
     one.check_in.step()
-    assert one.context_of(first).cancelled
-    one.finish(first, Outcome.cancelled("cancel requested"))
+    assert one.context_of(first).cancel_reason == OVERLAP
+    one.finish(first, Outcome.cancelled(OVERLAP))
     (second,) = two.turn()
     two.finish(second)
     assert world.firings("state") == [("cancelled",), ("succeeded",)]
@@ -192,7 +193,7 @@ def test_cancel_is_asked_for_also_by_a_node_that_the_job_fills(world: World) -> 
     world.pass_time(10)
     assert node.turn() == []
     assert world.firings("cancel_requested_by") == [("overlap",)]
-    node.finish(first, Outcome.cancelled("cancel requested"))
+    node.finish(first, Outcome.cancelled(OVERLAP))
     assert len(node.turn()) == 1
 
 
