@@ -55,7 +55,7 @@ MUTANTS = [
         "epoch-in-an-unlogged-table",
         [by_tests(f"{_CLUSTER}/test_supervision_servers.py", "-k", "away_for_a_while and postgres")],
     ),
-    Mutant("30", "clock-moved-in-a-transaction-before", [by_interleaving("take:take"), by_sim()]),
+    Mutant("30", "clock-moved-in-a-transaction-before", [by_sim()]),
     Mutant("31", "decided-outside-the-permits-lock", [by_interleaving("last-place:last-place")]),
     Mutant("32", "edit-leaves-the-watermark", [by_interleaving("take:edit"), by_sim()]),
     Mutant("33", "gone-at-first-sight", [by_sim()]),

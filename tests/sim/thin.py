@@ -82,6 +82,11 @@ class ThinConnection:
         except sqlite3.Error as error:
             raise _told(statement, error) from error
 
+    def commit(self) -> None:
+        """No transaction of the house ends half-way; a mutant's does."""
+        self.raw.execute("COMMIT")
+        self.raw.execute("BEGIN IMMEDIATE")
+
     def execute(self, clause: Any) -> Rows:
         """An insert that is built and not written: compiled once for its table and columns."""
         values = {getattr(name, "key", name): bind.value for name, bind in clause._values.items()}
