@@ -32,7 +32,7 @@ _LAST = 5
 def show_trigger(settings: Settings, trigger: str) -> None:
     """Show one trigger: state, schedule in words, next fires, misfires and last firings."""
     from ..scheduler.store.firing_reports import Wanted, firings, trigger_id
-    from ..scheduler.store.reports import database_now
+    from ..scheduler.store.reports import database_now, job
     from ..triggers.trigger_text import split_key
 
     zone = settings.zone()
@@ -41,7 +41,7 @@ def show_trigger(settings: Settings, trigger: str) -> None:
     number = trigger_id(store, *split_key(trigger))
     last = list(firings(store, Wanted(number, limit=_LAST)))
     now = database_now(store)
-    item = {**item, **_plans(item, now), "firings": last}
+    item = {**item, **_plans(item, now), "recovery": _recovery(job(store, item["job"])), "firings": last}
     if settings.output in ("json", "yaml"):
         show_document(settings.output, "TriggerList", [item])
         return
@@ -169,6 +169,21 @@ def _rule(definition: TriggerDefinition) -> str:
     return words
 
 
+def _recovery(job: Item | None) -> dict[str, Any] | None:
+    """What a dead node means for its firings; None where the job's row is missing."""
+    return None if job is None else {name: job[name] for name in ("request_recovery", "max_recoveries")}
+
+
+def _promise(recovery: dict[str, Any] | None) -> str | None:
+    """At least or at most once: the one choice that nobody can make for a job."""
+    if recovery is None:
+        return None
+    if not recovery["request_recovery"]:
+        return "at most once: lost if its node dies (request_recovery: false)"
+    times = recovery["max_recoveries"]
+    return f"at least once: run again if its node dies, up to {times} {'time' if times == 1 else 'times'}"
+
+
 def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
     misfire = item["last_misfire"]
     told = misfire and (
@@ -180,6 +195,7 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         ("Trigger", f"{item['name']}  {state_cell(shown_state(item))}"),
         ("Reason", reason(item, view)),
         ("Job", item["job"]),
+        ("Runs", _promise(item["recovery"])),
         ("Owner", f"namespace {item['namespace']}"),
         ("Schedule", item["schedule"]),
         ("Zone", item["time_zone"]),

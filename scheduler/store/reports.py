@@ -8,6 +8,7 @@ from typing import Any
 
 from ...triggers.instant import DAY
 from ...triggers.trigger_text import schedule_text, split_key, trigger_key
+from ..firing import MAX_RECOVERIES
 from .database import Store
 from .dialects import MARIADB
 from .report_items import Item, instant, readable, seconds
@@ -166,6 +167,12 @@ def jobs(store: Store, *, retired: bool = False) -> Iterator[Item]:
         after = rows[-1][0]
 
 
+def job(store: Store, name: str) -> Item | None:
+    """The job of that name, retired or not."""
+    rows = _rows(store, "job", _JOBS.format(where=" AND j.name = ?"), "", name, 1)
+    return _job_item(rows[0]) if rows else None
+
+
 def _job_item(row: Any) -> Item:
     name, namespace, state, text, loaded, trigger_count, running, defaults = row
     spec = readable(text)
@@ -179,6 +186,7 @@ def _job_item(row: Any) -> Item:
         "state": state,
         "overlap": said.get("overlap"),
         "request_recovery": bool(said.get("request_recovery")),
+        "max_recoveries": said.get("max_recoveries", MAX_RECOVERIES),
         "timeout": seconds(said["timeout"]) if isinstance(said.get("timeout"), int) else None,
         "triggers": trigger_count,
         "running": running,

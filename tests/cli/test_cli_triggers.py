@@ -196,6 +196,30 @@ def test_show_tells_a_schedule_in_words(qsched: Command) -> None:
     assert item["misfire_rule"] == "fire_once, threshold 1m"
 
 
+def test_show_says_what_a_dead_node_means_for_a_trigger(qsched: Command, tmp_path: Path) -> None:
+    """A4: at least once or at most once is a choice, and is seen where one looks."""
+    (tmp_path / "qsched.yaml").write_text(
+        "qsched: 1\n"
+        "jobs:\n"
+        "  again: {command: ls, request_recovery: true, max_recoveries: 1}\n"
+        "  once: {command: ls}\n"
+        "triggers:\n"
+        "  a: {every: 1h, job: again}\n"
+        "  b: {every: 1h, job: once}\n"
+    )
+    assert qsched("apply").code == 0
+    assert (
+        "Runs      at least once: run again if its node dies, up to 1 time\n"
+        in qsched("triggers", "show", "a").out
+    )
+    assert (
+        "Runs      at most once: lost if its node dies (request_recovery: false)\n"
+        in qsched("triggers", "show", "b").out
+    )
+    (item,) = qsched("triggers", "show", "b", "-o", "json").items
+    assert item["recovery"] == {"request_recovery": False, "max_recoveries": 3}
+
+
 def test_show_names_a_policy_with_its_defaults(qsched: Command, tmp_path: Path) -> None:
     rule = "{policy: fire_all, threshold: 90s}"
     (tmp_path / "qsched.yaml").write_text(FILE.replace("3650d", f"3650d, misfire: {rule}"))

@@ -73,6 +73,7 @@ def hand_over(stage: Stage) -> None:
     )
     assert attempt[:3] == (firing, 0, "interrupted")
     assert attempt[3] == attempt[4]
+    assert second["at"] - attempt[4] < 10 * SECOND
     two.signal()
     assert two.wait() == 8
 
