@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-demo: $(RUNTIME)  ## one minute: triggers fire, a node stops, a misfire shows
+demo: $(RUNTIME)  ## half a minute: triggers fire, a node stops, a misfire shows
 	$(BIN)/python -m qsched demo
 
 test: $(INSTALLED)  ## every test in its short form (under 8 minutes)

@@ -57,7 +57,7 @@ _MISSED: Final = 4 * SECOND
 def demo(context: click.Context, folder: Path | None) -> None:
     """Apply a declaration to an SQLite store, run a node, stop it until slots are missed, run it again.
 
-    Ends by printing `qsched triggers list`, where the misfires are seen. Takes about twenty seconds.
+    Ends by printing `qsched triggers list`, where the misfires are seen. Takes about half a minute.
     """
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ COMMANDS = {
     "misfires": Leaf("misfires:misfires", "Slots that were noticed too late, and what became of them."),
     "firings": Leaf("firings:firings", "What ran, runs, will run, or was skipped: list, show."),
     "jobs": Leaf("jobs:jobs", "What can be run: list."),
-    "nodes": Leaf("nodes:nodes", "Who runs it: list."),
+    "nodes": Leaf("nodes:nodes", "Who runs it: list, drain."),
     "cron": Leaf("cron:cron", "Explain a cron expression and show its next times."),
     "db": Leaf("db:db", "The store's schema: upgrade, current, sql."),
     "demo": Leaf("demo:demo", "Watch triggers fire, and one misfire, on a store of its own."),
