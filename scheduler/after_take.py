@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 
 from ..triggers.instant import SECOND, rfc3339
-from .definitions import CompiledTrigger, KnownJob
+from .definitions import KnownJob
 from .loaded_job import LoadedJob
 from .parts import Parts
 from .store.late_firings import judge_late_firings
-from .taken import Taken
+from .taken import Late, Taken
 
 Fresh = list[tuple[KnownJob, LoadedJob]]
 
@@ -27,8 +27,8 @@ class AfterTake:
         """Draw the consequences of one take that was committed."""
         _tell(taken)
         self._leave(taken)
-        for trigger in taken.late.values():
-            self._judge_again(trigger)
+        for late in taken.late.values():
+            self._judge_again(late)
         self._definitions.decided(taken.decided)
         self.load(taken.to_load, taken.now)
 
@@ -46,10 +46,10 @@ class AfterTake:
         for job_id, reason in taken.unreadable.items():
             known.leave_job(job_id, taken.now, reason)
 
-    def _judge_again(self, trigger: CompiledTrigger) -> None:
-        rule = trigger.definition.misfire
+    def _judge_again(self, late: Late) -> None:
+        trigger, rule = late.trigger, late.trigger.definition.misfire
         judged = self._parts.store.transaction(
-            "judge again", lambda tx: judge_late_firings(tx, trigger.id, rule)
+            "judge again", lambda tx: judge_late_firings(tx, trigger.id, rule, late.job_ids)
         )
         if judged is not None:
             log.warning(

@@ -13,9 +13,9 @@ from .errors import OVERLAP, SchedulerError
 from .firing import DUE, MAX_RECOVERIES, RUNNING, SKIPPED, NewFiring, permit_key
 from .store import take_rows
 from .store.error_rows import set_error
-from .store.finish import supersede_retries
 from .store.firing_rows import insert_firings
 from .store.take_rows import DueClock
+from .store.waiting_retries import OF_ANOTHER_JOB, supersede_retries
 from .taken import Misfired, Trouble
 
 
@@ -99,7 +99,8 @@ class Deciding:
             self._desk.taken.due += place == DUE
         if clock.retrying:
             last = decision.rows[-1].scheduled_at if decision.rows else decision.watermark
-            supersede_retries(self._tx, clock.id, clock.job_id, last)
+            jobs = () if clock.retrying == OF_ANOTHER_JOB else (clock.job_id,)
+            supersede_retries(self._tx, clock.id, jobs, last)
         self._clocks.append(_advanced(clock, decision))
         if decision.done:
             self._finished.append(clock.id)

@@ -11,7 +11,7 @@ from .store.firing_rows import OpenFiring, running_here
 from .store.node_rows import STOPPED, lock_own, set_state
 from .store.release import release
 from .store.sweep_rows import LEFT_FOR
-from .store.take_rows import lock_clocks
+from .store.take_rows import lock_clocks, lock_firings
 from .store.tx import Tx
 
 
@@ -43,8 +43,10 @@ def leave(
         return None
     rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
     broken_off = [row for key, row in rows.items() if key in begun]
-    # All of their triggers' clocks before the first of the firings, in the order of the house.
+    # All of their triggers' clocks before the first of the firings, in the order of the house; and all before the first look
+    # at the clock, so that what is due a second later is so a second after the commit, and not after the waiting.
     lock_clocks(tx, {row.trigger_id for row in rows.values() if row.trigger_id is not None})
+    lock_firings(tx, {row.id for row in rows.values()})
     if broken_off:
         finish_ours(tx, [_ending(row, incarnation, tx.now()) for row in broken_off])
     unsettled = rows.keys() & set(ended)

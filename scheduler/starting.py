@@ -9,7 +9,7 @@ from .firing import RUNNING, NewFiring
 from .loaded_job import LoadedJob
 from .store import take_rows
 from .store.take_rows import DueFiring
-from .taken import Starting, request_again, start_row
+from .taken import Late, Starting, request_again, start_row
 
 
 class Places:
@@ -80,7 +80,7 @@ class Places:
             taken.firings_elsewhere.add(firing.id)
             return
         if trigger is not None and self._is_late(firing, trigger):
-            taken.late[trigger.id] = trigger
+            taken.late.setdefault(trigger.id, Late(trigger)).job_ids.add(firing.job_id)
             return
         try:
             request = request_again(firing, loaded, trigger, desk.who, desk.tx.now())

@@ -72,6 +72,14 @@ class Trouble(NamedTuple):
     definition: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A trigger with due firings that must be judged again, and these firings' jobs."""
+
+    trigger: CompiledTrigger
+    job_ids: set[int] = field(default_factory=set)
+
+
 @dataclass(slots=True)
 class Taken:
     """What a take did; nothing of it counts before the commit."""
@@ -92,7 +100,7 @@ class Taken:
     to_load: set[int] = field(default_factory=set)
     resume: tuple[int, int, int] | None = None
     """Where a full node goes on asking; None: from the head again."""
-    late: dict[int, CompiledTrigger] = field(default_factory=dict)
+    late: dict[int, Late] = field(default_factory=dict)
     """Triggers with due firings that must be judged again before they run."""
     left: int = 0
     """Due rows that were seen and left: no capacity, not loaded, busy."""

@@ -4,13 +4,14 @@ Locks in the order of the house (trigger, then firing), then compares and sets o
 and only behind that come the consequences: a writer that was fenced changes nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
 from .tables import attempts, firings, permits
 from .take_rows import lock_clocks
 from .tx import Tx
+from .waiting_retries import know_retries, take_turns
 
 
 class Ending(NamedTuple):
@@ -219,9 +220,9 @@ def free_permits(tx: Tx, held: Sequence[tuple[str, int, int]]) -> None:
 
 
 def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
-    know_retries(
-        tx, {ending.trigger_id for ending in endings if ending.state == DUE and ending.trigger_id is not None}
-    )
+    again = [ending for ending in endings if ending.state == DUE]
+    know_retries(tx, {each.firing_id: each.trigger_id for each in again if each.trigger_id is not None})
+    take_turns(tx, [each.firing_id for each in again if each.permit_key is None])
     for ending in endings:
         if ending.pause_trigger and ending.trigger_id is not None:
             tx.run(
@@ -235,23 +236,6 @@ def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
                 f"retries exhausted: {ending.note}"[:1000],
                 ending.trigger_id,
             )
-
-
-def supersede_retries(tx: Tx, trigger_id: int, job_id: int, slot: int) -> int:
-    """End the waiting retries of slots before `slot`, which is being decided now; the trigger is locked by the caller.
-
-    So an outage never lets a retry and a regular firing run side by side (DESIGN §8). How many there were.
-    """
-    return tx.run(
-        "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
-        " note = 'retry dropped: superseded by a later slot'"
-        " WHERE job_id = ? AND state IN ('due', 'running') AND trigger_id = ? AND scheduled_at < ?"
-        " AND state = 'due' AND attempt > 0",
-        tx.now(),
-        job_id,
-        trigger_id,
-        slot,
-    ).rowcount
 
 
 def landed_before(tx: Tx, ending: Ending) -> bool:
@@ -276,12 +260,3 @@ def _is_that(ending: Ending, fence: int, incarnation: int | None, outcome: str, 
     if (fence, incarnation, outcome) != (ending.fence, ending.incarnation, ending.outcome):
         return False
     return outcome != "lost" or (note or "").startswith(ending.note or "")
-
-
-def know_retries(tx: Tx, trigger_ids: Collection[int]) -> None:
-    """Have the next slot's decision look for retries that wait; the (locked) clocks of their triggers."""
-    if trigger_ids:
-        condition, values = tx.among("id", sorted(trigger_ids))
-        tx.run(
-            f"UPDATE qsched_trigger_clocks SET retrying = 1, version = version + 1 WHERE {condition}", *values
-        )

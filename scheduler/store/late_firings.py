@@ -1,5 +1,6 @@
 """Slots that were decided in time and never begun: found too late, they are judged again, with their trigger locked."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ...triggers.misfire import FIRE_ALL, SKIP, MisfireRule
@@ -19,26 +20,27 @@ class Judged(NamedTuple):
     decision: str
 
 
-def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule) -> Judged | None:
+def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule, job_ids: Collection[int]) -> Judged | None:
     """Apply the misfire policy to due firings of slots that are older than the threshold and were never begun.
 
     Such a row was released, or its node is gone: nobody ran it in time, so it is as missed as one that was not decided
-    (amendment 2). `skip` skips them all; `fire_once` keeps the newest, unless a later slot is due anyway; `fire_all` runs
+    (amendment 2). `job_ids`: those of the firings that were found, which an edit may have made others than the trigger's.
+    `skip` skips them all; `fire_once` keeps the newest, unless a later slot is due anyway; `fire_all` runs
     them. Retries and manual starts are not slots to be judged.
     """
     now = tx.now()
     clock = tx.run(
-        "SELECT next_fire_at, misfires, job_id FROM qsched_trigger_clocks WHERE id = ?"
-        + tx.dialect.for_update,
+        "SELECT next_fire_at, misfires FROM qsched_trigger_clocks WHERE id = ?" + tx.dialect.for_update,
         trigger_id,
     ).first()
     if clock is None or stopped_triggers(tx, {trigger_id}):
         return None  # paused or retired since they were found late: held, or ended already
+    of_jobs, values = tx.among("job_id", sorted(job_ids))
     rows = tx.run(
-        "SELECT id, scheduled_at FROM qsched_firings WHERE job_id = ? AND state IN ('due', 'running')"
+        f"SELECT id, scheduled_at FROM qsched_firings WHERE {of_jobs} AND state IN ('due', 'running')"
         " AND trigger_id = ? AND state = 'due' AND reason = 'schedule' AND first_started_at IS NULL AND run_at < ?"
         " ORDER BY scheduled_at, id" + tx.dialect.for_update,
-        clock[2],
+        *values,
         trigger_id,
         now - rule.threshold,
     ).all()

@@ -4,17 +4,19 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED
-from .finish import free_permits, know_retries
+from .finish import free_permits
 from .tables import firings
 from .take_rows import lock_clocks
 from .tx import Tx
+from .waiting_retries import know_retries, take_turns
 
 
 def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
     """running → due for firings whose body has *not* begun: (firing id, fence); run_at is kept. How many were still ours.
 
-    Those of a retired trigger, which nobody would start any more, are cancelled instead; and a retry whose next slot was
-    decided meanwhile ends as the others of its slot did then, for it would run beside that.
+    Those of a retired trigger, which nobody would start any more, are cancelled instead, as are those that were asked to
+    stop; and a retry whose next slot was decided meanwhile ends as the others of its slot did then, for it would run beside
+    that.
     """
     if not taken:
         return 0
@@ -25,7 +27,7 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
         for row in map(
             _Unbegun._make,
             tx.rows(
-                f"SELECT id, fence, permit_key, trigger_id, attempt, next_at FROM qsched_firings WHERE {condition}"
+                f"SELECT {_UNBEGUN} FROM qsched_firings WHERE {condition}"
                 f" AND incarnation = ? AND state = 'running' ORDER BY id{tx.dialect.for_update}",
                 *values,
                 incarnation,
@@ -51,7 +53,8 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
             *values,
         )
     free_permits(tx, [(row.permit_key, row.id, row.fence) for row in ours if row.permit_key is not None])
-    know_retries(tx, {row.trigger_id for row in back if row.attempt and row.trigger_id is not None})
+    know_retries(tx, {row.id: row.trigger_id for row in back if row.attempt and row.trigger_id is not None})
+    take_turns(tx, [row.id for row in back if row.permit_key is None])
     return len(ours)
 
 
@@ -64,6 +67,10 @@ class _Unbegun(NamedTuple):
     trigger_id: int | None
     attempt: int
     next_at: int | None
+    cancel_requested_at: int | None
+
+
+_UNBEGUN = ", ".join(_Unbegun._fields)
 
 
 def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tuple[str, int | None]]:
@@ -89,6 +96,7 @@ def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tu
 
 
 _RETIRED = (CANCELLED, CANCELLED, None, "not begun: the trigger was retired")
+_UNWANTED = (CANCELLED, CANCELLED, None, "not begun: its cancel was requested")
 _SUPERSEDED = (FAILED, FAILED, "superseded", "retry dropped: superseded by a later slot")
 
 
@@ -98,6 +106,8 @@ def _end_of_unbegun(
     state, watermark = clocks.get(row.trigger_id or 0, (None, None))
     if state == "retired":
         return _RETIRED
+    if row.cancel_requested_at is not None:
+        return _UNWANTED
     late = row.next_at is not None and watermark is not None and watermark >= row.next_at
     return _SUPERSEDED if row.attempt > 0 and late else None
 

@@ -1,12 +1,13 @@
 """Trigger rows and their clocks as apply and the control verbs read, lock and write them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...triggers.trigger import trigger_key
 from ..errors import StoreError
 from .tables import trigger_clocks, triggers
 from .tx import Tx
+from .waiting_retries import OF_ANOTHER_JOB
 
 WAITING = "waiting"
 DONE = "done"
@@ -310,6 +311,7 @@ def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) ->
 def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | None) -> None:
     """New definitions for locked triggers; what they have done and when they are next is not touched here."""
     now = tx.now()
+    _remember_other_jobs(tx, {row.id: row.job_id for row in rows})
     tx.update(
         triggers,
         ("id",),
@@ -330,6 +332,16 @@ def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | 
             for row in rows
         ],
     )
+
+
+def _remember_other_jobs(tx: Tx, job_of: Mapping[int, int]) -> None:
+    """What waits of the job that a trigger had before will not be found by the job that it has from now on."""
+    if not job_of:
+        return
+    condition, values = tx.among("id", sorted(job_of))
+    rows = tx.rows(f"SELECT id, job_id FROM qsched_trigger_clocks WHERE {condition}", *values)
+    changed = [(row[0], OF_ANOTHER_JOB) for row in sorted(rows) if row[1] != job_of[row[0]]]
+    tx.update(trigger_clocks, ("id",), ("retrying",), changed)
 
 
 def write_clocks(tx: Tx, rows: Sequence[ClockChange]) -> None:

@@ -79,8 +79,11 @@ def test_a_slot_given_back_that_is_still_in_time_runs_as_scheduled(world: World)
 def test_a_slot_that_a_pause_holds_is_not_judged_by_who_had_found_it_late_before(world: World) -> None:
     decided_and_given_back(world, "fire_once")
     pause(world.store, ["tick"])
-    (trigger_id,) = world.clock_of("tick", "t.id")
+    trigger_id, job_id = world.clock_of("tick", "t.id, t.job_id")
     rule = MisfireRule("fire_once")
-    assert world.store.transaction("judge again", lambda tx: judge_late_firings(tx, trigger_id, rule)) is None
+    assert (
+        world.store.transaction("judge again", lambda tx: judge_late_firings(tx, trigger_id, rule, {job_id}))
+        is None
+    )
     resume(world.store, ["tick"])
     assert world.firings("state, reason, note") == [("skipped", "schedule", "the trigger was paused")]

@@ -1,0 +1,60 @@
+"""What runs again later, beside its trigger's next slots: known to the trigger's clock, in its turn, ended when overtaken."""
+
+from collections.abc import Collection, Mapping
+
+from ..firing import permit_key
+from .tables import firings
+from .tx import Tx
+
+NONE, SOME, OF_ANOTHER_JOB = 0, 1, 2
+"""A clock's `retrying`: whether a retry may wait, and whether it may be of a job that the trigger had before."""
+
+
+def know_retries(tx: Tx, again: Mapping[int, int]) -> None:
+    """Have the next slot's decision look for what waits: {firing: its trigger, whose clock is locked}."""
+    if not again:
+        return
+    condition, values = tx.among("id", sorted(set(again.values())))
+    of_these, firing_ids = tx.among("f.id", sorted(again))
+    other = (
+        f"EXISTS (SELECT 1 FROM qsched_firings f WHERE {of_these} AND f.trigger_id = qsched_trigger_clocks.id"
+        " AND f.job_id <> qsched_trigger_clocks.job_id)"
+    )
+    tx.run(
+        f"UPDATE qsched_trigger_clocks SET retrying = CASE WHEN retrying = {OF_ANOTHER_JOB} OR {other}"
+        f" THEN {OF_ANOTHER_JOB} ELSE {SOME} END, version = version + 1 WHERE {condition}",
+        *(*firing_ids, *values),
+    )
+
+
+def take_turns(tx: Tx, firing_ids: Collection[int]) -> None:
+    """Firings that are due again need a permit if their job has come to forbid overlap since they were taken."""
+    if not firing_ids:
+        return
+    condition, values = tx.among("f.id", sorted(firing_ids))
+    rows = tx.rows(
+        "SELECT f.id, f.job_id FROM qsched_firings f JOIN qsched_trigger_clocks c"
+        " ON c.id = COALESCE(f.trigger_id, f.requested_trigger_id) AND c.job_id = f.job_id"
+        f" WHERE {condition} AND f.permit_key IS NULL AND c.overlap <> 'allow'",
+        *values,
+    )
+    tx.update(firings, ("id",), ("permit_key",), [(row[0], permit_key(row[1])) for row in sorted(rows)])
+
+
+def supersede_retries(tx: Tx, trigger_id: int, job_ids: Collection[int], slot: int) -> int:
+    """End the waiting retries of slots before `slot`, which is being decided now; the trigger is locked by the caller.
+
+    So an outage never lets a retry and a regular firing run side by side (DESIGN §8). No `job_ids`: of whatever job, which
+    costs a look at all that is due. How many there were.
+    """
+    if job_ids:
+        condition, values = tx.among("job_id", sorted(job_ids))
+        where = f"{condition} AND state IN ('due', 'running')"
+    else:
+        where, values = "cluster = ?", (tx.cluster,)
+    return tx.run(
+        "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
+        " note = 'retry dropped: superseded by a later slot'"
+        f" WHERE {where} AND trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
+        *(tx.now(), *values, trigger_id, slot),
+    ).rowcount
