@@ -177,8 +177,10 @@ def _leaves(seat: Seat) -> object:
     node = seat.node
     who = node.parts.who
     held = [(each.firing_id, each.fence) for each in node.taken]
+    answer = node.store.transaction("leave", lambda tx: leave(tx, who.incarnation, held[:1], [], 0))
     node.taken.clear()  # the process is gone with it
-    return node.store.transaction("leave", lambda tx: leave(tx, who.incarnation, held[:1], [], 0))
+    node.parts.hand.drop(held)
+    return answer
 
 
 # -- who is dead -----------------------------------------------------------------------------------------------------------

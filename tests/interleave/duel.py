@@ -173,7 +173,7 @@ class Duel:
     def _problems(self, actors: Sequence[Actor], events: Sequence[Event]) -> list[str]:
         assert self._now is not None
         pair = self.found.pair
-        moment = Moment(self._setting.rows, self._now)
+        moment = Moment(self._setting.rows, self._now, self._setting.world.time)
         problems = [
             f"no operation fails: side {'ab'[side]} raised {actor.error!r}"
             for side, actor in enumerate(actors)
@@ -207,7 +207,7 @@ class Duel:
             world.pass_time(seconds)
             self._live(setting.nodes)
         self._now = setting.camera.take()
-        moment = Moment(setting.rows, self._now)
+        moment = Moment(setting.rows, self._now, world.time)
         return [f"{each} (at rest)" for each in (*broken(moment, SCHEDULES), *left_over(moment, world.time))]
 
     def _live(self, nodes: Sequence[HandNode]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from .accesses import COMMIT, WRITE, Step
 from .acts import Seat
+from .photograph import records
 from .promises import Moment
 from .turnstile import Actor, Event
 
@@ -62,7 +63,7 @@ def _starts_behind(played: Played, moment: Moment, side: int) -> Iterator[str]:
     took = played.commits(1 - side, "take")
     if not stopped or not took or took[0] < stopped[-1]:
         return
-    before = {row["id"]: row["fence"] for row in Moment(moment.before, moment.before).rows("firings")}
+    before = {row["id"]: row["fence"] for row in records(moment.before, "firings")}
     for firing in moment.rows("firings"):
         fresh = firing["state"] == "running" and before.get(firing["id"], 0) < firing["fence"]
         if fresh and firing["trigger_id"] is not None:
@@ -96,16 +97,17 @@ def _plans_behind(played: Played, side: int) -> Iterator[str]:
 
 
 def _is_nobody(played: Played, moment: Moment, side: int) -> Iterator[str]:
-    """Who has checked in lives, or lives again under a new incarnation."""
+    """Who has checked in lives, or lives again under a new incarnation, until it says itself that it stopped."""
     incarnation = played.seats[side].node.parts.who.incarnation
     row = next((row for row in moment.rows("nodes") if row["incarnation"] == incarnation), None)
-    if row is None or row["state"] != "up":
+    stopped = row is not None and row["state"] == "stopped" and "leave" in played.names
+    if row is None or (row["state"] != "up" and not stopped):
         yield f"incarnation {incarnation} has checked in, and its row says {row and row['state']}"
 
 
 def _epochs(played: Played, moment: Moment) -> Iterator[str]:
     """Each new leadership, and each fall-back, is an epoch of its own."""
-    (then,), (now,) = (Moment(rows, rows).rows("clusters") for rows in (moment.before, moment.now))
+    (then,), (now,) = (records(rows, "clusters") for rows in (moment.before, moment.now))
     begun = [
         bool(actor.answer) for name, actor in zip(played.names, played.actors, strict=True) if name in _LEADS
     ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from qsched.scheduler.store.sweep_rows import LEFT_FOR
 from qsched.triggers.trigger import TriggerDefinition
 
 from support.hand_node import START, HandNode
@@ -22,6 +23,7 @@ class Moment:
 
     before: Rows
     now: Rows
+    time: int
 
     def rows(self, table: str) -> list[Record]:
         return records(self.now, table)
@@ -157,11 +159,19 @@ def _permits(moment: Moment) -> Iterator[str]:
         for row in moment.rows("firings")
         if row["state"] == "running" and row["permit_key"] is not None
     )
+    kept = {(row["id"], row["fence"]) for row in moment.rows("firings") if _was_left(row, moment.time)}
+    held = [each for each in held if each in running or each[1:] not in kept]
     if held != running:
         yield f"permits are held by {held}, and {running} run"
     for key, number in Counter(key for key, _, _ in running).items():
         if number > 1:
             yield f"{number} firings run under permit {key}"
+
+
+def _was_left(firing: Record, now: int) -> bool:
+    """Whether a node may have left it running a moment ago: then its permit is kept until that process must be gone."""
+    ended = firing["finished_at"] if firing["state"] != "due" else firing["run_at"] - LEFT_FOR
+    return firing["state"] != "running" and ended is not None and now - LEFT_FOR <= ended <= now
 
 
 def _attempts(moment: Moment) -> Iterator[str]:
