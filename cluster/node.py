@@ -220,9 +220,10 @@ class Node:
             late = life.code is not None
             if not late:
                 life.services = services
-        if late:  # whoever stopped it did not wait for it
-            _shut(services)
-            services.parts.store.close()
+        if late:  # whoever stopped it did not wait for it; what it may have begun by then is drained like anything else
+            life.ready.set()
+            self._drain(life, services, leaves=False)
+            self._close_store(life, services)
             return
         who = services.parts.who
         said = (who.name, who.incarnation, self.settings.capacity)
@@ -246,17 +247,22 @@ class Node:
         with life.ending:
             if life.code is None:
                 services = life.services
-                life.code = 0 if services is None else self._drain(life, services)
-                store = None if life.start is None else life.start.store
-                if store is not None and (services is None or services.parts.hand.idle()):
-                    store.close()
+                leaves = not self.settings.embedded
+                life.code = 0 if services is None else self._drain(life, services, leaves=leaves)
+                self._close_store(life, services)
             return life.code
 
-    def _drain(self, life: _Life, services: Services) -> int:
+    def _close_store(self, life: _Life, services: Services | None) -> None:
+        store = None if life.start is None else life.start.store
+        if store is not None and (services is None or services.parts.hand.idle()):
+            store.close()
+
+    def _drain(self, life: _Life, services: Services, *, leaves: bool) -> int:
+        """`leaves`: what does not end is left behind, and the process with it. Else it is waited for in the background."""
         parts = services.parts
         timeout = format_duration(self.settings.drain_timeout)
         log.info("node.drain running=%s at_most=%s (a second signal: now)", parts.hand.running(), timeout)
-        drain = Drain(services, life.hurry, leaves=not self.settings.embedded)
+        drain = Drain(services, life.hurry, leaves=leaves)
         # Beside it: a database that does not answer must not hold up the drain.
         saying = threading.Thread(target=_say, args=(services, DRAINING), name="qsched-draining", daemon=True)
         saying.start()
@@ -265,7 +271,7 @@ class Node:
         if ended:
             saying.join(2.0)
             _shut(services, handed_over)
-        elif self.settings.embedded:
+        elif not leaves:
             # What still runs goes on to check in and is settled when it ends: nobody may run it beside itself.
             threading.Thread(
                 target=_shut_later, args=(services, drain), name="qsched-stop", daemon=True

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -108,13 +109,15 @@ class Services:
             self._loops["listener"] = Loop("listener", self.listener.step, clock)
         self._loops["health"] = Loop("health", self.health.step, clock)
 
-    def start(self) -> None:
-        """Register, then start the loops: the check-in first, what takes work last."""
+    def start(self, leaving: threading.Event) -> None:
+        """Register, then start the loops: the check-in first. A node that is told to leave meanwhile takes nothing."""
         store = self.parts.store
         self.parts.who.cluster_uuid, defaults = store.read("cluster", read_cluster)
         self.parts.definitions.set_defaults(defaults)
         self.check_in.register()
         self.coordinating.begin()
+        # Whoever told it need not have waited, and then believes that nothing runs here.
+        self.parts.who.draining = leaving.is_set()
         for loop in self._loops.values():
             loop.start()
 

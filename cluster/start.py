@@ -60,7 +60,7 @@ class Start:
             return None
         around = Around(self._loop, revision, self._asked_to_drain)
         services = Services(self.store, settings, self._registry, around)
-        services.start()
+        services.start(leaving)
         return services
 
     def waits(self, error: StoreUnavailable) -> float:

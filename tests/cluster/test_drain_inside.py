@@ -1,16 +1,19 @@
 """The end of a node inside an application: released at once, asked from elsewhere, told twice, and started again (B35)."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from qsched.cluster.check_in import CheckInService
 from qsched.cluster.node import Node
+from qsched.cluster.services import Services
 from qsched.scheduler.apply import apply
 from qsched.scheduler.context import JobContext, RunRequest
 from qsched.scheduler.control import fire
 from qsched.scheduler.drain_request import drain_progress, request_drain
 from qsched.scheduler.jobs import job
+from qsched.scheduler.planner import Planner
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.schema import open_store
 from qsched.triggers.instant import SECOND
@@ -186,3 +189,68 @@ def test_stop_and_start_in_one_process_as_often_as_one_likes(store: Store, sqlit
     assert node.stop() == 0
     left = [thread.name for thread in threading.enumerate() if thread.name.startswith("qsched-")]
     assert left == []
+
+
+class Held:
+    """A call that does its work and then does not come back until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, of: type, name: str) -> None:
+        self.done, self.let_go = threading.Event(), threading.Event()
+        real: Callable[..., None] = getattr(of, name)
+
+        def held(*arguments: Any) -> None:
+            real(*arguments)
+            self.done.set()
+            assert self.let_go.wait(30)
+
+        monkeypatch.setattr(of, name, held)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, of: type, name: str) -> list[Any]:
+    """What each call of this method answered, from now on."""
+    real: Callable[..., Any] = getattr(of, name)
+    answers: list[Any] = []
+
+    def call(*arguments: Any) -> Any:
+        answers.append(real(*arguments))
+        return answers[-1]
+
+    monkeypatch.setattr(of, name, call)
+    return answers
+
+
+def test_a_node_that_is_stopped_while_it_registers_takes_nothing(
+    store: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = fire(store, "gated")
+    registers, starts = Held(monkeypatch, CheckInService, "register"), Held(monkeypatch, Services, "start")
+    steps = counted(monkeypatch, Planner, "step")
+    node = Node(sqlite_url, app=[HERE], name="inside")
+    node.start()
+    assert registers.done.wait(30)
+    assert node.stop(now=True) == 0  # which does not wait for the starter
+    registers.let_go.set()
+    assert starts.done.wait(30)
+    wait_until(lambda: len(steps) >= 2, "the planner to have looked")
+    assert state_of(store, waiting) == ("due", 0)
+    starts.let_go.set()
+    wait_until(lambda: drained(store), "the end of the node")
+    assert scene.began == []
+
+
+def test_what_began_before_a_hurried_stop_was_seen_ends_and_is_settled_before_the_node_has_stopped(
+    store: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = Held(monkeypatch, Services, "start")
+    node = Node(sqlite_url, app=[HERE], name="inside")
+    node.start()
+    assert starts.done.wait(30)
+    running = begin(store, "gated")
+    assert node.stop(now=True) == 0
+    starts.let_go.set()
+    wait_until(lambda: drain_progress(store, 1).state != "up", "the drain")  # type: ignore[union-attr]
+    assert not drained(store)
+    assert state_of(store, running) == ("running", 1)
+    scene.gate.set()
+    wait_until(lambda: drained(store), "the end of the node")
+    assert state_of(store, running) == ("succeeded", 1)
