@@ -12,6 +12,8 @@ from ..scheduler.errors import LEASE_LOST
 from ..scheduler.parts import Parts
 
 _LOOK = 0.25
+_MOST = 1.0
+"""Seconds of sleep at most: a wait stands still while the machine sleeps, and trust does not."""
 
 log = logging.getLogger("qsched.node")
 
@@ -25,11 +27,11 @@ class SelfFence:
         self._told = False
 
     def step(self) -> float:
-        """Tell when trust is over, once until a check-in has landed; answers the seconds until that may be."""
+        """Tell when trust is over, once until a check-in has landed; answers the seconds until it looks again."""
         left = self._parts.who.trusted_until - self._parts.clock.monotonic()
         if left > 0:
             self._told = False
-            return left
+            return min(left, _MOST)
         if not self._told:
             self._told = True
             if told := self._tell(LEASE_LOST):

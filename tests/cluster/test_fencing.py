@@ -55,6 +55,19 @@ def test_past_its_trust_a_node_tells_what_holds_a_permit_and_lets_the_others_run
 
 
 @on_sqlite
+def test_however_long_its_trust_lasts_it_is_looked_at_each_second(world: World) -> None:
+    """A wait stands still while the machine sleeps: who slept through its lease must not sleep on for the rest of it."""
+    one = world.node("one", own_store=True)
+    request = running(world, one, overlap="queue")
+    one.cut_off()
+    waits = one.self_fence.step()
+    world.pass_time(60)
+    assert waits <= 1
+    one.self_fence.step()
+    assert told(one, request) == LEASE_LOST
+
+
+@on_sqlite
 def test_an_episode_without_trust_is_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     one = world.node("one", own_store=True)
     running(world, one, overlap="queue")
