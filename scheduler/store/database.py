@@ -164,23 +164,31 @@ class Store:
                 if self.file is not None:
                     self._see_that_it_is_the_same(self.file)
                 elif not self._local and manner.lane == "work":
-                    self._busy[id(conn)] = (conn.connection.dbapi_connection, self._clock.monotonic())
+                    self._asks(id(conn), conn.connection.dbapi_connection)
                 stage[0] = "work"
                 try:
                     result = work(Tx(conn, self.dialect, self.cluster_id or 0, self._now_source()))
                     stage[0] = "commit"
+                    if id(conn) in self._busy:  # a call of its own: only its own silence may put it in doubt
+                        self._asks(id(conn), self._busy[id(conn)][0])
                     conn.commit()
                 except BaseException:
                     # Always: MariaDB undoes only the statement that failed, and COMMIT would keep the rest.
                     _roll_back(conn)
                     raise
                 finally:
-                    self._busy.pop(id(conn), None)
+                    with self._lock:
+                        self._busy.pop(id(conn), None)
                     if engine.pool is not pool:
                         conn.invalidate()  # the others were dropped meanwhile, for what this one would meet too
             if self._local and not manner.reading:
                 self._wrote_at = self._clock.monotonic()
         return result
+
+    def _asks(self, key: int, connection: Any) -> None:
+        """From now on this connection may wait for an answer."""
+        with self._lock:
+            self._busy[key] = (connection, self._clock.monotonic())
 
     def _see_that_it_is_the_same(self, file: Path) -> None:
         """To go on in a file that was moved, removed or replaced would be to decide what nobody else sees."""
@@ -258,10 +266,11 @@ class Store:
 
         Its own deadline is a lease and more, and the connection it waits on may have died with nobody telling.
         """
-        now = self._clock.monotonic()
-        for connection, since in list(self._busy.values()):
-            if now - since > self.lease / SECOND / 4:
-                cut(connection)
+        with self._lock:  # so that none of them comes back meanwhile, and is cut in another's hands
+            now = self._clock.monotonic()
+            for connection, since in self._busy.values():
+                if now - since > self.lease / SECOND / 4:
+                    cut(connection)
 
     def _dispose(self, *, close: bool) -> None:
         with self._lock:

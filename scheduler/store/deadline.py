@@ -30,6 +30,7 @@ class AnsweringConnection(psycopg.Connection[Any]):
         return _bounded(super()._connect_gen(*arguments, **options), cls.connect_within, None)
 
     def wait(self, gen: Waiting[T], *arguments: Any, **options: Any) -> T:
+        self._cut = False  # it was meant for a call that has been answered since
         return super().wait(_bounded(gen, self.answer_within, self), *arguments, **options)
 
     def cut(self) -> None:

@@ -12,7 +12,7 @@ from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.dialects import MARIADB, POSTGRESQL
 from qsched.scheduler.store.schema import open_store
 from qsched.scheduler.store.tx import Tx
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
 
 from support.waiting import wait_until
 
@@ -38,7 +38,16 @@ OURS = {
 @pytest.fixture(params=["postgresql", "mariadb"])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Store, Store]]:
     """A store, and another that looks at what it does to the server."""
-    made = request.getfixturevalue(f"made_{request.param}")
+    yield from _new_pair(request.getfixturevalue(f"made_{request.param}"))
+
+
+@pytest.fixture
+def postgresql_pair(made_postgresql: Any) -> Iterator[tuple[Store, Store]]:
+    """The same on PostgreSQL, whose connections are told to give up instead of being cut off."""
+    yield from _new_pair(made_postgresql)
+
+
+def _new_pair(made: Any) -> Iterator[tuple[Store, Store]]:
     made.empty()
     with ExitStack() as stack:
         stores = [open_store(made.url, create=True) for _ in range(2)]
@@ -179,6 +188,33 @@ def test_a_call_that_waits_in_vain_is_cut_when_check_ins_land_again(pair: tuple[
     thread.join(30)
     assert len(set(runs)) == 2  # done again, over another connection
     assert store.read("r", lambda tx: tx.run("SELECT epoch FROM qsched_clusters").scalar()) == 1
+
+
+def test_a_call_that_was_answered_when_it_was_to_be_cut_costs_the_next_one_nothing(
+    postgresql_pair: tuple[Store, Store],
+) -> None:
+    store, _ = postgresql_pair
+    store.lease = 0  # whatever is under way has waited too long
+
+    def answered(tx: Tx) -> int:
+        session = _session(tx)
+        store.cut_silent()
+        return session
+
+    before = store.transaction("w", answered)
+    slow = lambda tx: (tx.run("SELECT pg_sleep(0.5)").all(), _session(tx))[1]  # noqa: E731
+    assert store.transaction("w", slow) == before  # and not over a new connection
+
+
+def test_a_commit_is_put_in_doubt_by_its_own_silence_only(pair: tuple[Store, Store]) -> None:
+    store, _ = pair
+    store.transaction("w", lambda tx: tx.run(BUMP))
+    store.lease = 1_200_000
+    slow = {POSTGRESQL: "SELECT pg_sleep(0.4)", MARIADB: "SELECT SLEEP(0.4)"}
+    # Check-ins land again at the moment at which COMMIT is sent.
+    event.listen(store._engines["work"], "commit", lambda conn: store.cut_silent())
+    store.transaction("w", lambda tx: (tx.run(slow[tx.dialect]).all(), tx.run(BUMP)))
+    assert store.read("r", lambda tx: tx.run("SELECT epoch FROM qsched_clusters").scalar()) == 2
 
 
 def test_a_thousand_operations_with_faults_leave_no_connection_open_in_a_transaction(
