@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..scheduler.episode import Episode
 from ..scheduler.identity import Term
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import (
@@ -72,6 +73,7 @@ class Elector:
         self._held: _Held | None = None
         self._stands_from = float("-inf")
         self._unavailable: str | None = None
+        self._episode = Episode(parts.clock)
         self._still: tuple[int, int | None] | None = None
         self._still_since = 0.0
         self._told_leaderless = False
@@ -229,14 +231,16 @@ class Elector:
         return row.elector == SQL and others and seen.lives and (row.leader_until or 0) > seen.now
 
     def _troubled(self, error: LeaseUnavailable) -> None:
-        if self._unavailable is None:
-            log.warning("leader.lease_unavailable reason=%s", error)
         self._unavailable = str(error)
+        lasted = self._episode.fails()
+        if lasted is not None:
+            log.warning("leader.lease_unavailable for=%.0fs reason=%s", lasted, error)
 
     def _untroubled(self) -> None:
-        if self._unavailable is not None:
-            self._unavailable = None
-            log.info("leader.lease_available")
+        self._unavailable = None
+        lasted = self._episode.over()
+        if lasted is not None:
+            log.info("leader.lease_available after=%.1fs", lasted)
 
     # -- without a leader --------------------------------------------------------------------------------------------------
 

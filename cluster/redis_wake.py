@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..scheduler.clock import Clock
+from ..scheduler.episode import Episode
 from ..scheduler.identity import Identity
 from .redis_lease import connect
 
@@ -16,6 +17,10 @@ _LISTEN = 1.0
 """Seconds that one wait lasts."""
 _PAUSE = 2.0
 """Seconds until Redis is tried again."""
+_ASK = 15.0
+"""Seconds of silence after which Redis is asked whether it still hears this node."""
+_ANSWER = 2.0
+"""Seconds that its answer may take."""
 _EVERY = 0.05
 """Seconds between two announcements, at least: those made meanwhile are one."""
 
@@ -34,7 +39,9 @@ class RedisWake:
         self._subscription: Any = None
         self._asked = threading.Event()
         self._never = threading.Event()
-        self._lost = False
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
+        self._episode = Episode(clock)
 
     def _channel(self) -> str:
         return f"qsched:{self._who.cluster_uuid}:wake"
@@ -59,22 +66,38 @@ class RedisWake:
     def hear(self) -> float:
         """Wait for a wake-up for a second; answers the seconds until the next wait."""
         try:
-            if self._subscription is None:
-                self._subscription = self._hearing.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-                self._subscription.subscribe(self._channel())
-            message = self._subscription.get_message(timeout=_LISTEN)
+            woken = self._is_woken()
         except Exception as error:
             self.close()
-            if not self._lost:
-                log.warning("wake.lost reason=%s: the nodes poll", error)
-            self._lost = True
+            lasted = self._episode.fails()
+            if lasted is not None:
+                log.warning("wake.lost for=%.0fs reason=%s: the nodes poll", lasted, error)
             return _PAUSE
-        if self._lost:
-            self._lost = False
-            log.info("wake.available")
-        if message is not None:
+        lasted = self._episode.over()
+        if lasted is not None:
+            log.info("wake.available after=%.1fs", lasted)
+        if woken:
             self._wake()
         return 0.0
+
+    def _is_woken(self) -> bool:
+        if self._subscription is None:
+            self._subscription = self._hearing.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+            self._subscription.subscribe(self._channel())
+            self._heard_at, self._asked_at = self._clock.monotonic(), None
+        message = self._subscription.get_message(timeout=_LISTEN)
+        now = self._clock.monotonic()
+        if message is not None:
+            self._heard_at, self._asked_at = now, None
+            return bool(message["type"] == "message")
+        # Silence is what a Redis that is gone sounds like. The client's own health check asks too, and never looks whether
+        # an answer came.
+        if self._asked_at is None and now - self._heard_at > _ASK:
+            self._subscription.ping()
+            self._asked_at = now
+        elif self._asked_at is not None and now - self._asked_at > _ANSWER:
+            raise TimeoutError(f"nothing was heard for {now - self._heard_at:.0f} s")
+        return False
 
     def close(self) -> None:
         """Close the connections; the next step opens new ones."""
