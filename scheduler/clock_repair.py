@@ -34,8 +34,8 @@ def repair_clocks(
 ) -> int:
     """Put right those of these triggers that are wrong; answers how many were.
 
-    `known` are definitions that were compiled before the transaction. `seen_before`: also wrong at the look before, so that
-    the pause of a group, which takes several transactions, is not in the middle of it.
+    `known` are definitions that were compiled before the transaction. `seen_before`: also wrong when they were last looked
+    at, so that the pause of a group, which takes several transactions, is not in the middle of it.
     """
     misplaced = misplaced_clocks(tx, ids)
     rows = lock_triggers(tx, ids)

@@ -59,7 +59,9 @@ class Sweeper:
     def _repair(self, now: int) -> int:
         store, after = self._parts.store, self._after
         wrong, self._after = store.read("sweep clocks", lambda tx: look_for_wrong_clocks(tx, after, now))
-        before, self._wrong_clocks = self._wrong_clocks, wrong
+        # A look is of one span of ids: what was seen of the others is kept until their turn comes again.
+        before, end = self._wrong_clocks, self._after
+        self._wrong_clocks = wrong | {each for each in before if each <= after or (end and each > end)}
         mended = 0
         ids = sorted(wrong)
         for start in range(0, len(ids), _CHUNK):

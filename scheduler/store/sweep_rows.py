@@ -90,10 +90,11 @@ _LOOKS = (
     ),
     (
         FAR_OFF,
-        # A slot's own row is due at once when it is written; only a retry, or what somebody asked for later, is not.
+        # A slot's own row is due at once when it is written; only a retry, or what somebody asked for later, is not. But a
+        # database whose clock ran ahead for a while decided slots that are still to come: they wait for their time.
         "f.id, NULL, 0, f.fence FROM (SELECT id, fence, trigger_id, attempt, run_at, scheduled_at FROM qsched_firings"
-        f" WHERE cluster = ? AND state = 'due' AND run_at > ? LIMIT {_HEAD}) f"
-        f" WHERE f.run_at > f.scheduled_at + {2 * LONGEST_DELAY} OR (f.trigger_id IS NOT NULL AND f.attempt = 0)",
+        f" WHERE cluster = ? AND state = 'due' AND run_at > ? LIMIT {_HEAD}) f WHERE f.run_at <> f.scheduled_at"
+        f" AND (f.run_at > f.scheduled_at + {2 * LONGEST_DELAY} OR (f.trigger_id IS NOT NULL AND f.attempt = 0))",
         "cf",
     ),
 )
@@ -186,9 +187,11 @@ def _pass_attempts(tx: Tx, wrong: Wrong) -> int:
 
 
 def _bring_near(tx: Tx, wrong: Wrong) -> int:
+    """Due now, and never before its slot."""
     return tx.run(
-        "UPDATE qsched_firings SET run_at = ? WHERE id = ? AND fence = ? AND state = 'due'",
-        *(tx.now(), wrong.id, wrong.fence),
+        "UPDATE qsched_firings SET run_at = CASE WHEN scheduled_at > ? THEN scheduled_at ELSE ? END"
+        " WHERE id = ? AND fence = ? AND state = 'due'",
+        *(tx.now(), tx.now(), wrong.id, wrong.fence),
     ).rowcount
 
 

@@ -6,6 +6,7 @@ Each line of the table is a statement that somebody typed into the database, and
 from typing import Any, NamedTuple
 
 import pytest
+from qsched.scheduler.store import sweep_rows
 from qsched.triggers.instant import SECOND
 from qsched.triggers.misfire import MisfireRule
 
@@ -13,6 +14,7 @@ from support.hand_node import START, HandNode, World, every, once, python
 
 C = "cluster = {cluster}"
 NEXT = START + 7200 * SECOND
+DAY = 86_400
 FAR = 9_000_000_000_000_000_000
 
 
@@ -210,6 +212,22 @@ def test_the_pause_of_a_group_holds_against_a_clock_that_says_otherwise(world: W
     assert node.taken == []
 
 
+def test_the_pause_of_a_group_holds_against_every_clock_of_more_than_one_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_rows, "_SPAN", 1)
+    world.node()
+    world.apply(*(every(f"t{number}", 3600) for number in range(3)))
+    world.sql(
+        "INSERT INTO qsched_paused_groups (cluster, group_name, paused_at) VALUES (?, 'default', 1)",
+        world.store.cluster_id,
+    )
+    (last,) = world.sql("SELECT MAX(id) FROM qsched_triggers")[0]
+    world.live(2 * last + 2)  # each has been looked at twice
+    going = "SELECT COUNT(*) FROM qsched_trigger_clocks WHERE cluster = ? AND next_run_at IS NOT NULL"
+    assert world.sql(going, world.store.cluster_id) == [(0,)]
+
+
 # -- firings -----------------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +266,25 @@ def test_a_due_slot_of_any_run_time_runs(world: World, run_at: int) -> None:
     say(world, f"UPDATE qsched_firings SET state = 'due', run_at = {run_at} WHERE {{c}}")
     world.live(2)
     assert [request.fence for request in node.taken] == [2]
+
+
+@pytest.mark.parametrize("late", [0, 60])
+def test_a_slot_decided_by_a_clock_that_ran_days_ahead_waits_for_its_time(world: World, late: int) -> None:
+    node = world.node()
+    world.apply(once("single", 2 * DAY))
+    world.step_clock(2 * DAY + late)
+    world.hear()
+    node.turn()
+    say(world, f"UPDATE qsched_firings SET run_at = scheduled_at + {late * SECOND} WHERE {{c}}")
+    node.release(node.taken[0])
+    node.settle()
+    world.step_clock(-2 * DAY - late)
+    world.live(3)
+    assert node.taken == []
+    assert world.firings("state, run_at") == [("due", START + 2 * DAY * SECOND)]
+    world.pass_time(2 * DAY)
+    world.hear()
+    assert len(node.turn()) == 1
 
 
 def test_a_firing_whose_fence_was_set_back_can_still_be_lost_and_recovered(world: World) -> None:
