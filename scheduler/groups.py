@@ -52,6 +52,17 @@ def resume_group(
     store: Store, group: str, *, who: str | None = None, catch_up: bool = False
 ) -> tuple[Bill, ...]:
     """End a group's pause, by the rules of `resume`; a trigger that is paused by itself stays so."""
+    return _resume(store, group, who, catch_up=catch_up, ended_only=False)
+
+
+def _resume(
+    store: Store, group: str, who: str | None, *, catch_up: bool, ended_only: bool
+) -> tuple[Bill, ...]:
+    """`ended_only`: only while the pause is at its end. Another may have resumed the group meanwhile, and somebody paused it
+    anew or for longer: that is asked again under the cluster's lock, in each transaction."""
+
+    def is_over(tx: Tx) -> bool:
+        return not ended_only or group in trigger_rows.ended_group_pauses(tx)
 
     # One that nothing can get going (a definition that cannot be read) is not tried for ever; one that a sweep has stopped
     # again, while this took its time and the group was paused still, is.
@@ -60,6 +71,8 @@ def resume_group(
     def stopped(tx: Tx) -> list[int] | None:
         """The triggers that the pause still holds; when there are none left it ends, and None is answered."""
         definition_rows.lock_cluster(tx)
+        if not is_over(tx):
+            return None
         found = trigger_rows.stopped_in_group(tx, group, CHUNK + len(moved))
         if ids := [trigger_id for trigger_id in found if moved[trigger_id] < _TRIES]:
             return ids[:CHUNK]
@@ -67,31 +80,39 @@ def resume_group(
             definition_rows.write_audit(tx, who, "resume group", [group], {"catch_up": catch_up})
         return None
 
+    def shared(tx: Tx) -> None:
+        if ended_only:  # a new pause lists the triggers behind this, and stops them; or this sees it
+            definition_rows.lock_cluster(tx, share=True)
+
     def go_on(tx: Tx, turns: Turns, rows: list[TriggerRow]) -> list[Bill]:
-        mine = [row for row in rows if row.paused_at is None and row.next_run_at is None]
-        ids = [row.id for row in mine]
-        held = waiting_rows.waiting_slots(tx, ids)
-        bills = [bill_of(row, turns.stored(row), now=turns.now, held=held.get(row.id, 0)) for row in mine]
-        for row in mine:
-            if catch_up:
-                turns.catch_up(row, held=False)
-            else:
-                turns.go_on(row, reason=PAUSED, held=False)
-        turns.write()
-        if not catch_up:
-            waiting_rows.skip_waiting(tx, ids, "its group was paused")
-        return bills
+        return _set_going(tx, turns, rows, catch_up=catch_up) if is_over(tx) else []
 
     # The group's row goes last: whoever is interrupted can say it again.
     done: list[Bill] = []
     while ids := store.transaction("resume group", stopped):
         moved.update(ids)
-        done += move_triggers(store, ids, go_on)
+        done += move_triggers(store, ids, go_on, shared)
     return tuple(done)
 
 
+def _set_going(tx: Tx, turns: Turns, rows: list[TriggerRow], *, catch_up: bool) -> list[Bill]:
+    """Those of these locked triggers that stand and are not paused by themselves."""
+    mine = [row for row in rows if row.paused_at is None and row.next_run_at is None]
+    ids = [row.id for row in mine]
+    held = waiting_rows.waiting_slots(tx, ids)
+    bills = [bill_of(row, turns.stored(row), now=turns.now, held=held.get(row.id, 0)) for row in mine]
+    for row in mine:
+        if catch_up:
+            turns.catch_up(row, held=False)
+        else:
+            turns.go_on(row, reason=PAUSED, held=False)
+    turns.write()
+    if not catch_up:
+        waiting_rows.skip_waiting(tx, ids, "its group was paused")
+    return bills
+
+
 def end_group_pauses(store: Store, groups: Sequence[str], *, who: str | None = None) -> None:
-    """Resume those of `groups` whose pause has come to its end by now."""
+    """Resume those of `groups` whose pause has come to its end by now, and for as long as nobody pauses them anew."""
     for group in groups:
-        if group in store.read("ended pauses", trigger_rows.ended_group_pauses):
-            resume_group(store, group, who=who)
+        _resume(store, group, who, catch_up=False, ended_only=True)

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 from qsched.scheduler.apply import apply
-from qsched.scheduler.control import delete, fire, pause, pause_group, reset, resume, resume_group
+from qsched.scheduler.control import (
+    delete,
+    end_group_pauses,
+    fire,
+    pause,
+    pause_group,
+    reset,
+    resume,
+    resume_group,
+)
 from qsched.scheduler.errors import Refused, UnknownTrigger
 from qsched.scheduler.firing import RUNNING, NewFiring
 from qsched.scheduler.store.database import Store
@@ -237,5 +246,43 @@ def test_a_group_that_a_sweep_stops_again_while_it_is_being_resumed_goes_on(
     assert swept
     assert rows(other, "SELECT COUNT(*) FROM qsched_trigger_clocks WHERE next_run_at IS NULL") == [(0,)]
     assert rows(other, "SELECT COUNT(*) FROM qsched_paused_groups") == [(0,)]
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("moment", ["before resume group", "behind resume group", "behind control"])
+@pytest.mark.parametrize("anew", [True, False], ids=["anew", "for longer"])
+def test_a_group_that_is_paused_while_its_old_pause_is_being_ended_stays_paused(
+    made_url: str, monkeypatch: pytest.MonkeyPatch, moment: str, anew: bool
+) -> None:
+    hands = Hands(NOON)
+    store, other = new_store(made_url, hands), new_store(made_url, hands)
+    apply(store, declared(*(trigger(key) for key in KEYS)))
+    pause_group(store, "g", until=at("2024-01-10 12:05"))
+    hands.move_to("2024-01-10 12:06")
+    transaction = Store.transaction
+    paused: list[str] = []
+
+    def pauses(now: str) -> None:
+        if now == moment and not paused:
+            paused.append(now)
+            if anew:  # another node has ended the old one
+                resume_group(other, "g")
+            pause_group(other, "g", who="ada")
+
+    def interrupted(self: Store, name: str, work: Any, **options: Any) -> Any:
+        """The end is stopped for a while beside one of its transactions."""
+        if self is not store:
+            return transaction(self, name, work, **options)
+        pauses(f"before {name}")
+        result = transaction(self, name, work, **options)
+        pauses(f"behind {name}")
+        return result
+
+    monkeypatch.setattr(Store, "transaction", interrupted)
+    end_group_pauses(store, ["g"])
+    assert paused
+    assert rows(other, "SELECT COUNT(*) FROM qsched_trigger_clocks WHERE next_run_at IS NOT NULL") == [(0,)]
+    assert rows(other, "SELECT paused_by FROM qsched_paused_groups") == [("ada",)]
     store.close()
     other.close()
