@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..scheduler.episode import Episode
-from ..scheduler.errors import INTERRUPT, LEASE_LOST, OVERLAP, SchedulerError, StoreUnavailable
+from ..scheduler.errors import INTERRUPT, LEASE_LOST, OVERLAP, SchedulerError, StoreError, StoreUnavailable
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import Coordination
 from ..scheduler.store.firing_rows import OpenFiring, running_here
@@ -122,6 +122,9 @@ class CheckInService:
         except StoreUnavailable as error:
             self._unheard(error)
             return max(0.05, self._interval / SECOND / 4)  # no growing back-off: it would make false deaths
+        except StoreError as error:
+            self._unheard(error)  # refused, its slots are missed as if the database were away
+            raise
         except BaseException:
             self.steady_since = _NEVER
             raise
@@ -171,7 +174,7 @@ class CheckInService:
             heard.backend,
         )
 
-    def _unheard(self, error: StoreUnavailable) -> None:
+    def _unheard(self, error: StoreError) -> None:
         parts = self._parts
         self.steady_since = _NEVER
         self.trouble = str(error)

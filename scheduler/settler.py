@@ -24,6 +24,7 @@ from .parts import Parts
 from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before
 from .store.firing_rows import OpenFiring, open_firings
 from .store.release import release
+from .store.trouble import Trouble, trouble_of
 from .store.tx import Tx
 from .verdict import EndedAttempt, Verdict, judge
 
@@ -60,6 +61,7 @@ class Settler:
         self._refused: dict[tuple[int, int], Ended] = {}
         self._refused_again = 0.0
         self._episode = Episode(parts.clock)
+        self._refusal = Episode(parts.clock)
         self._again = threading.Event()
         self.trouble: str | None = None
         """What keeps outcomes from landing."""
@@ -93,6 +95,7 @@ class Settler:
 
     def retry(self) -> None:
         """Try again at once what could not be settled: the database answers."""
+        self._refused_again = 0.0
         self._again.set()
 
     def step(self) -> None:
@@ -134,14 +137,18 @@ class Settler:
                 # A node that drains has no time for long waits: what it cannot settle, others take for lost.
                 wait = min(wait * 2, _RETRY_DRAINING if self._parts.who.draining else _RETRY[1])
             except Exception as error:
-                bug = not isinstance(error, StoreError)
-                log.error(
-                    "settle.failed firings=%s reason=%s; repeated one by one", len(batch), error, exc_info=bug
-                )
+                if self._refusal.fails() is not None:
+                    bug = not isinstance(error, StoreError)
+                    log.error(
+                        "settle.failed firings=%s reason=%s; repeated one by one",
+                        *(len(batch), error),
+                        exc_info=bug,
+                    )
                 settle = self._one_by_one
         else:
             return
         self._works_again()
+        self._refuses_nothing()
         landed = {(each.request.firing_id, each.request.fence) for each in batch}
         self._parts.hand.drop(landed - self._refused.keys())
         self._freed()
@@ -159,48 +166,73 @@ class Settler:
 
     def _one_by_one(self, batch: list[Ended]) -> None:
         for each in batch:
-            try:
-                self._settle([each])
-            except StoreUnavailable:
-                raise
-            except Exception as error:
-                self._without_text(each, error)
+            key = each.request.firing_id, each.request.fence
+            if self._settle_alone(each):
+                self._refused.pop(key, None)
+                continue
+            # It keeps its place in the hand: a row that runs here and is in nobody's hand would be given back, and run again.
+            fresh = key not in self._refused
+            self._refused[key] = each
+            self._refused_again = self._parts.clock.monotonic() + _REFUSED
+            if fresh:
+                log.critical(
+                    "settle.refused firing=%s: the store refuses its end; it counts as running, and is tried again each minute",
+                    each.request.firing_id,
+                )
 
-    def _without_text(self, each: Ended, error: Exception) -> None:
-        """The same verdict with its text removed: an outcome that cannot be stored is never retried for ever."""
-        log.error("settle.unstorable_outcome firing=%s reason=%s", each.request.firing_id, error)
-        if each.outcome is None:
-            return
-        bare = replace(each.outcome, error_message=None, traceback=None, result=None)
+    def _settle_alone(self, each: Ended) -> bool:
+        """Settle one, without its text where the store takes it so and not with it; False where it takes neither.
+
+        Such an outcome would never land. But a database that refuses whatever is said to it gets all of it later.
+        """
+        try:
+            self._settle([each])
+            return True
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            log.debug("settle.failed_alone firing=%s reason=%s", each.request.firing_id, error)
+            if each.outcome is None:
+                return True  # not begun: the next check-in finds its row in nobody's hand, and gives it back
+            bare = replace(each.outcome, error_message=None, traceback=None, result=None)
+            if _refuses_all(error) or bare == each.outcome:
+                return False
+            reason = str(error)
         try:
             self._settle([each._replace(outcome=bare)])
         except StoreUnavailable:
             raise
         except Exception:
-            # It keeps its place in the hand: a row that runs here and is in nobody's hand would be given back, and run again.
-            self._refused[each.request.firing_id, each.request.fence] = each._replace(outcome=bare)
-            self._refused_again = self._parts.clock.monotonic() + _REFUSED
-            log.critical(
-                "settle.refused firing=%s: the store refuses its end; it counts as running, and is tried again each minute",
-                each.request.firing_id,
-            )
+            return False
+        log.error(
+            "settle.unstorable_outcome firing=%s reason=%s: landed without its text",
+            each.request.firing_id,
+            reason,
+        )
+        return True
 
     def _try_refused(self) -> None:
-        """What the store refused it may take later: it may have been a bug's moment, or this process's want of memory."""
+        """What the store refused it may take later: rights come back, or it was a bug's moment, or a want of memory."""
         if not self._refused or self._parts.clock.monotonic() < self._refused_again:
             return
         self._refused_again = self._parts.clock.monotonic() + _REFUSED
         for key, each in list(self._refused.items()):
             try:
-                self._settle([each])
+                if not self._settle_alone(each):
+                    continue
             except StoreUnavailable:
                 return
-            except Exception as error:
-                log.debug("settle.refused_again firing=%s reason=%s", each.request.firing_id, error)
-                continue
             del self._refused[key]
             self._parts.hand.drop([key])
             self._freed()
+        self._refuses_nothing()
+
+    def _refuses_nothing(self) -> None:
+        if self._refused:
+            return
+        lasted = self._refusal.over()
+        if lasted is not None:
+            log.info("settle.accepted after=%.1fs", lasted)
 
     def _settle(self, batch: list[Ended]) -> None:
         unbegun = [each for each in batch if each.outcome is None]
@@ -344,6 +376,12 @@ class Settler:
                     ending.firing_id,
                     ending.note,
                 )
+
+
+def _refuses_all(error: Exception) -> bool:
+    """Whether no text of an outcome is why: the database lets nobody in, or has not got its tables just now."""
+    cause = error.__cause__
+    return cause is not None and trouble_of(cause) in (Trouble.REFUSED, Trouble.MISSING)
 
 
 def _said_of(ending: Ending) -> tuple[int, str]:
