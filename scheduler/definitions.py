@@ -4,6 +4,7 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -101,7 +102,10 @@ class Troubled(NamedTuple):
 
 
 class Definitions:
-    """Used by all of the node's services, under the store's transactions; loading happens outside of them."""
+    """Used by all of the node's services, under the store's transactions; loading happens outside of them.
+
+    Each service has a thread of its own: what one goes through here is a copy, for another may change it meanwhile.
+    """
 
     def __init__(self, registry: JobRegistry, clock: Clock) -> None:
         self.registry = registry
@@ -128,7 +132,8 @@ class Definitions:
                 continue
             known = self._triggers.get(clock.id)
             if known is not None and known.hash == clock.definition_hash:
-                self._triggers.move_to_end(clock.id)
+                with suppress(KeyError):  # another thread has just let go of it
+                    self._triggers.move_to_end(clock.id)
                 found[clock.id] = known
             else:
                 missing.append(clock.id)
@@ -259,7 +264,7 @@ class Definitions:
     def unloadable(self) -> set[int]:
         """Jobs that are left to others now."""
         now = self._clock.monotonic()
-        return {job_id for job_id, left in self._unloadable.items() if left.again > now}
+        return {job_id for job_id, left in list(self._unloadable.items()) if left.again > now}
 
     def unloadable_said(self) -> str | None:
         """What the node row says of jobs it cannot load: JSON {job id: [since, reason]}."""
@@ -279,10 +284,7 @@ class Definitions:
 
         `version` is its clock's (whoever decides or mends the trigger moves it), `definition` its definition's hash.
         """
-        new = self._leave(self._undecidable, trigger_id, now, reason)
-        self._undecidable[trigger_id].version = version
-        self._undecidable[trigger_id].definition = definition
-        if new:
+        if self._leave(self._undecidable, trigger_id, now, reason, version, definition):
             log.error("trigger.undecidable trigger_id=%s reason=%s", trigger_id, reason)
 
     def leave_elsewhere(self, triggers: Collection[int], firings: Collection[int]) -> None:
@@ -296,12 +298,12 @@ class Definitions:
         if self._leave(self._unwritable, firing_id, now, reason):
             log.error("firing.unwritable firing=%s reason=%s", firing_id, reason)
 
-    def _leave(self, left: dict[int, _Left], key: int, now: int, reason: str) -> bool:
-        """Whether this is new: it is told once, not per tick."""
+    def _leave(self, left: dict[int, _Left], key: int, now: int, reason: str, *seen: int | None) -> bool:
+        """Whether this is new: it is told once, not per tick. `seen`: the version and definition it had."""
         before = left.get(key)
         wait = _BACKOFF[0] if before is None else min(before.wait * 2, _BACKOFF[1])
         since = now if before is None else before.since
-        left[key] = _Left(self._clock.monotonic() + wait, since, reason[:500], wait)
+        left[key] = _Left(self._clock.monotonic() + wait, since, reason[:500], wait, *seen)
         return before is None
 
     def decided(self, trigger_ids: Collection[int]) -> None:
@@ -313,25 +315,24 @@ class Definitions:
     def parked(self) -> set[int]:
         """Triggers that are left to others now."""
         now = self._clock.monotonic()
-        self._elsewhere = {key: again for key, again in self._elsewhere.items() if again > now}
-        return {key for key, left in self._undecidable.items() if left.again > now} | self._elsewhere.keys()
+        self._elsewhere = {key: again for key, again in list(self._elsewhere.items()) if again > now}
+        undecidable = {key for key, left in list(self._undecidable.items()) if left.again > now}
+        return undecidable | set(self._elsewhere)
 
     def parked_firings(self) -> set[int]:
         """Due firings that are left to others now."""
         now = self._clock.monotonic()
-        self._unwritable = {key: left for key, left in self._unwritable.items() if left.again > now - 3600}
-        self._firings_elsewhere = {
-            key: again for key, again in self._firings_elsewhere.items() if again > now
-        }
-        return {
-            key for key, left in self._unwritable.items() if left.again > now
-        } | self._firings_elsewhere.keys()
+        unwritable, elsewhere = list(self._unwritable.items()), list(self._firings_elsewhere.items())
+        self._unwritable = {key: left for key, left in unwritable if left.again > now - 3600}
+        self._firings_elsewhere = {key: again for key, again in elsewhere if again > now}
+        return {key for key, left in unwritable if left.again > now} | set(self._firings_elsewhere)
 
     def undecidable(self) -> dict[int, Troubled]:
         """{trigger id: trouble} of what failed here again lately; what did not is not due here, or is whole again."""
         self._forget_old(self._undecidable)
         return {
-            key: Troubled(left.since, left.reason, left.version) for key, left in self._undecidable.items()
+            key: Troubled(left.since, left.reason, left.version)
+            for key, left in list(self._undecidable.items())
         }
 
     def forget_repaired(self, triggers: Mapping[int, int | None], jobs: Mapping[int, int]) -> None:
