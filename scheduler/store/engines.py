@@ -1,5 +1,6 @@
 """How the connections of one lane are made, pooled, and kept from waiting for ever."""
 
+import re
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import NullPool, StaticPool
 
 from ...triggers.instant import SECOND
+from ..errors import StoreError
 from . import sqlite_file
 from .dialects import POSTGRESQL, Dialect, Session, connect_arguments
+from .trouble import POOLER_HINT
 
 _MOST = (6, 4)
 """Connections of the working lane: kept, and opened beyond that while they are needed."""
@@ -60,9 +63,51 @@ def _connect_postgresql(session: Session, *, own_time_out: bool) -> Callable[...
     made = answering(None if own_time_out else session.connect_within, session.answer_within)
 
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
-        return made(*arguments, **options)
+        connection = made(*arguments, **options)
+        try:
+            # One that only reads holds no locks.
+            asked = None if session.read_only else _milliseconds(options.get("options", ""))
+            _look_for_a_pooler(connection, asked)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     return connect
+
+
+_IDLE = "idle_in_transaction_session_timeout"
+
+
+def _look_for_a_pooler(connection: Any, asked: int | None) -> None:
+    """One round trip on a new connection: are the time-outs there that keep a stopped node from keeping its locks, and
+    does the session answer that let us in? `asked`: the time-out (ms), where there is to be one."""
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_backend_pid(), '{_IDLE}=' || current_setting('{_IDLE}')", prepare=False)
+        backend, said = cursor.fetchone()
+    connection.autocommit = False
+    if backend != connection.info.backend_pid:
+        # The next transaction may be in another session, where what this one prepared is unknown, or another's.
+        connection.prepare_threshold = None
+    found = _milliseconds(said)
+    if asked and not (found and found <= asked):
+        raise StoreError(
+            f"the session's settings did not arrive: {_IDLE} is {found or 0} ms, and {asked} ms was asked for",
+            hint=f"{POOLER_HINT}; one that is told to ignore them loses them, unless the role sets {_IDLE}",
+        )
+
+
+_IN_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _milliseconds(settings: str) -> int | None:
+    """What `settings` (`-c name=value` …) say of the time-out last, which wins; None where that is not understood."""
+    found = re.findall(rf"{_IDLE}=(\d+)([a-z]*)(?!\S)", settings)
+    if not found or (found[-1][1] or "ms") not in _IN_MS:
+        return None
+    number, unit = found[-1]
+    return int(number) * _IN_MS[unit or "ms"]
 
 
 def cut(connection: Any) -> None:

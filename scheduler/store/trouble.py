@@ -124,6 +124,9 @@ def _code(cause: BaseException | None) -> int | None:
     return first if isinstance(first, int) else None
 
 
+POOLER_HINT = "connect directly, or through a pooler that keeps sessions (its session mode) and passes a session's settings"
+"""A node's time-outs are session settings."""
+
 _HINTS = (
     (
         r"password authentication failed|no password supplied|Access denied for user .*\(using password",
@@ -142,7 +145,8 @@ _HINTS = (
     (r"no pg_hba.conf entry|Host .* is not allowed", "let the server accept this host and user"),
     (
         r"unsupported startup parameter",
-        "let the pooler pass session settings (ignore_startup_parameters = options), or connect without it",
+        # To have the pooler ignore them would let it in, and a stopped node keep its locks for ever.
+        POOLER_HINT,
     ),
     (
         r"resolve|Name or service not known|nodename nor servname|getaddrinfo",
