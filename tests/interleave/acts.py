@@ -1,7 +1,7 @@
 """The operations that meet: each is the house's own code, run by one side as its node, or by somebody beside it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from qsched.cluster.sql_lease import SqlLease
@@ -21,46 +21,11 @@ from support.declared import Declared
 from support.hand_node import HandNode
 
 from .photograph import records
-from .setting import JOBS, KEYS, LEASE, TRIGGERS, Setting, declare
-
-PLANNER = "planner"
-SETTLER = "settler"
-CHECK_IN = "check-in"
-RESCUER = "rescuer"
-ELECTOR = "elector"
-OUTSIDE = None
+from .seat import CHECK_IN, ELECTOR, PLANNER, RESCUER, SETTLER, Do, Operation, Seat
+from .setting import JOBS, KEYS, LEASE, TRIGGERS, declare
 
 EPOCH = 7
 TTL = 5 * SECOND
-
-
-@dataclass(frozen=True)
-class Seat:
-    """One side: its node, and the node of the other."""
-
-    setting: Setting
-    node: HandNode
-    other: HandNode
-
-
-Do = Callable[[Seat], object]
-
-
-def _nothing(_seat: Seat) -> None:
-    return
-
-
-@dataclass(frozen=True)
-class Operation:
-    """What a side does. `arrange` makes it ready, before the moment is marked.
-
-    `loop` is the thread it runs in on a node. With `alike` another operation stands for it where threads of one node meet.
-    """
-
-    act: Do
-    arrange: Do = _nothing
-    loop: str | None = OUTSIDE
-    alike: bool = False
 
 
 # -- what a node does ------------------------------------------------------------------------------------------------------

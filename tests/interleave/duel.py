@@ -10,12 +10,13 @@ from qsched.scheduler.groups import resume_group
 from support.hand_node import HandNode
 
 from .accesses import order_matters, order_matters_within
-from .acts import BACKLOG, EDITED, FRESH, OPERATIONS, Seat
+from .acts import BACKLOG, EDITED, FRESH, OPERATIONS
 from .ends import End, end_of, ledger_of
 from .explorer import Chance, EveryOrder, FewSwitches, Given, Search, letters
 from .orders import Played, broken_orders
 from .photograph import Rows, records
 from .promises import Moment, broken, left_over, unlike_memory
+from .seat import Seat
 from .setting import TRIGGERS, Setting
 from .turnstile import Actor, Event
 

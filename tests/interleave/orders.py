@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .accesses import COMMIT, WRITE, Step
-from .acts import Seat
 from .photograph import records
 from .promises import Moment
+from .seat import Seat
 from .turnstile import Actor, Event
 
 _STOPS = {"pause": "control", "pause-group": "control", "delete": "control", "retire": "apply"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from qsched.scheduler import control
-from qsched.scheduler.store import finish
+from qsched.scheduler.store import release
 from qsched.scheduler.store.take_rows import lock_clocks
 from qsched.scheduler.store.tx import Tx
 
@@ -89,8 +89,8 @@ def test_a_lock_that_is_missing_is_seen_in_some_orders_and_not_in_others(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is given back must hold its trigger's clock, or a deletion at that moment leaves it due for ever."""
-    monkeypatch.setattr(finish, "lock_clocks", lambda tx, ids: None)
-    found = met(setting, Pair("release", "delete"), limit=30)
+    monkeypatch.setattr(release, "lock_clocks", lambda tx, ids: None)
+    found = met(setting, Pair("release", "delete"), limit=200)
     broken = {
         order for order, problems, _ in found.violations if any("nothing is stuck" in p for p in problems)
     }
