@@ -19,7 +19,7 @@ from .context import RunRequest
 from .episode import Episode
 from .errors import StoreError, StoreUnavailable
 from .firing import DUE
-from .outcome import CANCELLED, FAILED, INTERRUPTED, LOST, SUCCEEDED, Outcome
+from .outcome import CANCELLED, INTERRUPTED, LOST, SUCCEEDED, Outcome
 from .parts import Parts
 from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before
 from .store.firing_rows import OpenFiring, open_firings
@@ -291,8 +291,8 @@ class Settler:
     def _judged(self, tx: Tx, each: Ended, row: OpenFiring | None, at: int) -> Ending:
         request, outcome = each.request, each.outcome
         assert outcome is not None
-        if row is not None and row.cancel_requested_at is not None and outcome.kind == FAILED:
-            outcome = replace(outcome, kind=CANCELLED)  # it answered the cancel with an error of its own
+        if row is not None and row.cancel_requested_at is not None and outcome.kind != SUCCEEDED:
+            outcome = replace(outcome, kind=CANCELLED)  # however it ended: it is not to begin anew elsewhere
         if row is None:  # success and no permit: nothing else of the row matters
             who = (request.firing_id, each.incarnation, request.fence)
             return Ending(*who, None, None, SUCCEEDED, SUCCEEDED, at, note=outcome.result)

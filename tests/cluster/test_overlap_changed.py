@@ -1,7 +1,10 @@
 """A job that allowed overlap and does no more, or a trigger with another job: nothing starts beside what it must not."""
 
+import pytest
 from qsched.scheduler.control import fire
+from qsched.scheduler.errors import LEASE_LOST, SHUTDOWN
 from qsched.scheduler.outcome import Outcome
+from qsched.triggers.instant import SECOND
 from qsched.triggers.retry import RetryPolicy
 
 from support.hand_node import World, every, python
@@ -133,4 +136,28 @@ def test_what_was_asked_to_stop_and_is_given_back_does_not_begin_elsewhere(world
     one.release(first)
     one.settle()
     assert world.firings("state, note") == [("cancelled", "not begun: its cancel was requested")]
+    assert [each.scheduled_at > first.scheduled_at for each in two.turn()] == [True]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome.cancelled(SHUTDOWN),
+        Outcome.cancelled(LEASE_LOST),
+        Outcome.failure("ValueError", "boom"),
+        Outcome.timeout(SECOND),
+    ],
+    ids=lambda outcome: outcome.kind,
+)
+def test_what_was_asked_to_stop_ends_however_it_stopped(world: World, outcome: Outcome) -> None:
+    """A node that drains, or loses its lease, at that moment does not make another run of it."""
+    job = python("report", overlap="cancel", request_recovery=True, retry=FIVE)
+    world.apply(every("tick"), jobs=[job])
+    one, two = world.node("one"), world.node("two")
+    world.pass_time(10)
+    (first,) = one.turn()
+    world.pass_time(10)
+    assert two.turn() == []
+    one.finish(first, outcome)
+    assert world.firings("state, outcome") == [("cancelled", "cancelled")]
     assert [each.scheduled_at > first.scheduled_at for each in two.turn()] == [True]
