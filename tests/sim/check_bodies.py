@@ -140,7 +140,7 @@ class BodiesCheck(Check):
     def _same(self, body: Body, outcome: str | None) -> None:
         firing = self.mirror.firings[body.firing]
         cancelled = (
-            outcome == "cancelled" and body.outcome == "failed" and firing.cancel_requested_at is not None
+            outcome == "cancelled" and body.outcome != "succeeded" and firing.cancel_requested_at is not None
         )
         if outcome != body.outcome and not cancelled:
             self.complain(
