@@ -139,9 +139,11 @@ class Suspicions:
             return False
         if seen.silent >= lease:
             return True
-        # Noted by somebody a whole lease ago. A node that is alone and does not live that long rescues all the same.
+        # Noted by somebody a whole lease ago. A node that is alone and does not live that long rescues all the same. That
+        # lease is the database's time, whose clock may have been set forth meanwhile: who lives checks in within two intervals.
         noted = node.suspected_seq == node.renew_seq and node.suspected_at is not None
-        return noted and (self._now - (node.suspected_at or 0)) / SECOND >= lease
+        long_ago = noted and (self._now - (node.suspected_at or 0)) / SECOND >= lease
+        return long_ago and seen.silent >= min(2 * self._check_in(node), lease)
 
 
 def _lease(node: Observed) -> float:

@@ -108,6 +108,22 @@ def test_a_database_clock_that_jumps_kills_nobody(world: World, seconds: int) ->
     assert [state for _, state, _ in states(world)] == ["up", "up"]
 
 
+def test_nor_does_one_that_jumps_twice_between_two_check_ins(world: World) -> None:
+    """By the database's time it stays suspected for a whole lease then; by anybody's own for a moment."""
+    one, two = two_nodes(world)
+    three = world.node("three")
+    running_on(world, one, overlap="queue")
+    world.live(3)
+    for _ in range(2):
+        world.step_clock(3600)
+        for _ in range(2):
+            world.pass_time(0.2)
+            two.rescuer.step()
+            three.rescuer.step()
+    world.live(20)
+    assert [state for _, state, _ in states(world)] == ["up", "up", "up"]
+
+
 def test_a_dead_node_is_found_although_the_clock_was_set_back_behind_its_last_check_in(world: World) -> None:
     one, _ = two_nodes(world)
     running_on(world, one, request_recovery=True)
