@@ -20,6 +20,7 @@ class SlotsCheck(Check):
         """{job: the triggers of which this commit lets something run}"""
         self._open_before: dict[int, set[int]] = {}
         self._busy_before: set[int] = set()
+        self._held_before: set[int | None] = set()
 
     def commit(self, commit: Commit, moves: list[Moved]) -> None:
         rows: dict[int, list[FiringRow]] = {}
@@ -125,7 +126,9 @@ class SlotsCheck(Check):
         """A busy job's slots are skipped or wait, as its overlap says; of a free one at most one trigger's run at a time."""
         job = before.job_id
         if name.endswith("while busy"):
-            if not self._open_before.get(job) and not self._running_by_now.get(job):
+            # What a node has left running keeps the permit until its process must be gone.
+            open_or_left = self._open_before.get(job) or job in self._held_before
+            if not open_or_left and not self._running_by_now.get(job):
                 self.complain(
                     "I15", f"trigger {before.id}: skipped as overlapping, and its job was free", firing=firing
                 )
@@ -139,6 +142,9 @@ class SlotsCheck(Check):
             return
         firings = self.mirror.firings
         self._open_before = {job: set(ids) for job, ids in self.mirror.open_of_job.items()}
+        self._held_before = {
+            permit.job_id for permit in self.mirror.permits.values() if permit.firing_id is not None
+        }
         self._busy_before = {
             job
             for job, ids in self._open_before.items()
