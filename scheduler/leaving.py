@@ -41,12 +41,14 @@ def leave(
     # The node's row first, as everywhere, and for writing: a take in flight shares it, so its rows are seen below or never.
     if not lock_own(tx, incarnation):
         return None
-    rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
-    broken_off = [row for key, row in rows.items() if key in begun]
+    seen = running_here(tx, incarnation)
     # All of their triggers' clocks before the first of the firings, in the order of the house; and all before the first look
     # at the clock, so that what is due a second later is so a second after the commit, and not after the waiting.
-    lock_clocks(tx, {row.trigger_id for row in rows.values() if row.trigger_id is not None})
-    lock_firings(tx, {row.id for row in rows.values()})
+    lock_clocks(tx, {row.trigger_id for row in seen if row.trigger_id is not None})
+    lock_firings(tx, {row.id for row in seen})
+    # Read again: whoever held them may have asked for a cancel.
+    rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
+    broken_off = [row for key, row in rows.items() if key in begun]
     if broken_off:
         finish_ours(tx, [_ending(row, incarnation, tx.now()) for row in broken_off])
     unsettled = rows.keys() & set(ended)

@@ -115,17 +115,31 @@ def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence
         )
     }
     # An edit may have rewritten which slot is next while the clock was not locked yet.
+    # Nor need a cancel have been asked for yet, which a decision does with its trigger's clock locked.
     condition, values = tx.among(
         "id", sorted(each.firing_id for each in endings if each.trigger_id in touched)
     )
-    next_of = dict(tx.rows(f"SELECT id, next_at FROM qsched_firings WHERE {condition}", *values))
-    return [
-        _judged_again(
-            each._replace(next_at=next_of.get(each.firing_id, each.next_at)),
-            *states.get(each.trigger_id, (None, None)),
+    said = {
+        row[0]: (row[1], row[2])
+        for row in tx.rows(
+            f"SELECT id, next_at, cancel_requested_at FROM qsched_firings WHERE {condition}", *values
         )
-        for each in endings
-    ]
+    }
+    found = []
+    for each in endings:
+        next_at, cancelled = said.get(each.firing_id, (each.next_at, None))
+        now = each._replace(next_at=next_at)
+        found.append(
+            _cancelled(now)
+            if cancelled is not None and each.state == DUE
+            else _judged_again(now, *states.get(each.trigger_id, (None, None)))
+        )
+    return found
+
+
+def _cancelled(ending: Ending) -> Ending:
+    note = f"{ending.note or ending.outcome}; its cancel was requested"
+    return ending._replace(state=CANCELLED, outcome=CANCELLED, note=note, retry_dropped=None, run_at=None)
 
 
 def _judged_again(ending: Ending, state: str | None, watermark: int | None) -> Ending:

@@ -178,12 +178,17 @@ def complete_waiting(
     tx: Tx, job_id: int, request_recovery: bool, max_recoveries: int, timeout: int | None
 ) -> None:
     """Give what was asked for before any node knew the job's code, and has not begun, the policies of that code."""
-    tx.run(
-        "UPDATE qsched_firings SET request_recovery = ?, max_recoveries = ?, timeout = ?"
-        " WHERE job_id = ? AND state IN ('due', 'running') AND state = 'due' AND attempt = 0 AND fence = 0"
-        " AND requested_trigger_id IS NOT NULL",
-        *(int(request_recovery), max_recoveries, timeout, job_id),
+    waiting = tx.rows(
+        "SELECT id FROM qsched_firings WHERE job_id = ? AND state IN ('due', 'running') AND state = 'due'"
+        f" AND attempt = 0 AND fence = 0 AND requested_trigger_id IS NOT NULL ORDER BY id{tx.dialect.for_update}",
+        job_id,
     )
+    if waiting:
+        condition, values = tx.among("id", [row[0] for row in waiting])
+        tx.run(
+            f"UPDATE qsched_firings SET request_recovery = ?, max_recoveries = ?, timeout = ? WHERE {condition}",
+            *(int(request_recovery), max_recoveries, timeout, *values),
+        )
 
 
 def make_job_permits(tx: Tx, job_ids: Sequence[int]) -> None:

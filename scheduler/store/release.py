@@ -77,7 +77,8 @@ def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tu
     """{trigger id: its state, its watermark} of these firings. Their clocks are locked: whoever retires a trigger, or
     decides its next slot, ends what is due then, and would not see what becomes due behind it."""
     rows = tx.rows(
-        f"SELECT DISTINCT trigger_id FROM qsched_firings WHERE {condition} AND trigger_id IS NOT NULL",
+        "SELECT DISTINCT COALESCE(trigger_id, requested_trigger_id) FROM qsched_firings"
+        f" WHERE {condition} AND COALESCE(trigger_id, requested_trigger_id) IS NOT NULL",
         *values,
     )
     ids = [row[0] for row in rows]

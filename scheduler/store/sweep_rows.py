@@ -12,6 +12,7 @@ from ...triggers.retry import LONGEST_DELAY
 from ..firing import permit_key
 from .job_rows import make_job_permits
 from .tx import Tx
+from .waiting_retries import OF_ANOTHER_JOB
 
 IDLE_PERMIT = "permit_of_what_does_not_run"
 UNHELD = "running_without_its_permit"
@@ -24,6 +25,9 @@ FAR_OFF = "due_beyond_all_delays"
 
 LEFT_FOR = SECOND
 """µs for which a node that leaves although a body runs holds that one's permit: so long its process may take to be gone."""
+
+_STALE = 10 * SECOND
+"""µs by which the instant that a look is given may lie behind: rescues come before it. And no more, for clocks are set back."""
 
 _HEAD = 1000
 """Rows of what is due that a look examines."""
@@ -51,9 +55,9 @@ _LOOKS = (
         " AND (f.id IS NULL OR f.state <> 'running' OR p.fence IS NULL OR f.fence <> p.fence"
         " OR f.permit_key IS NULL OR f.permit_key <> p.permit_key)"
         # What has ended, or is due, within that time may be what a node has just left (`leaving.leave`).
-        f" AND COALESCE(f.finished_at, 0) <= ? - {LEFT_FOR}"
-        f" AND NOT (COALESCE(f.state, '') = 'due' AND f.run_at > ? AND f.run_at <= ? + {LEFT_FOR})",
-        "cnnn",
+        f" AND NOT (COALESCE(f.finished_at, 0) > ? - {LEFT_FOR} AND COALESCE(f.finished_at, 0) <= ? + {_STALE})"
+        f" AND NOT (COALESCE(f.state, '') = 'due' AND f.run_at > ? AND f.run_at <= ? + {_STALE})",
+        "cnnnn",
     ),
     (
         UNHELD,
@@ -173,7 +177,9 @@ def _drop_incarnation(tx: Tx, wrong: Wrong) -> int:
 
 def _know_retry(tx: Tx, wrong: Wrong) -> int:
     return tx.run(
-        "UPDATE qsched_trigger_clocks SET retrying = 1, version = version + 1 WHERE id = ? AND retrying = 0",
+        # Whose job it is of is not known here: the wider look is always right.
+        f"UPDATE qsched_trigger_clocks SET retrying = {OF_ANOTHER_JOB}, version = version + 1"
+        " WHERE id = ? AND retrying = 0",
         wrong.id,
     ).rowcount
 

@@ -51,7 +51,14 @@ def supersede_retries(tx: Tx, trigger_id: int, job_ids: Collection[int], slot: i
         condition, values = tx.among("job_id", sorted(job_ids))
         where = f"{condition} AND state IN ('due', 'running')"
     else:
-        where, values = "cluster = ?", (tx.cluster,)
+        # Found without locks: the index of what is due holds what other takes have locked.
+        found = tx.rows(
+            "SELECT id FROM qsched_firings WHERE cluster = ? AND state = 'due' AND trigger_id = ? AND attempt > 0 ORDER BY id",
+            *(tx.cluster, trigger_id),
+        )
+        if not found:
+            return 0
+        where, values = tx.among("id", [row[0] for row in found])
     return tx.run(
         "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
         " note = 'retry dropped: superseded by a later slot'"

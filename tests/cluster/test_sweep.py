@@ -315,7 +315,7 @@ def test_a_retry_that_its_clock_does_not_know_is_dropped_by_the_next_slot_all_th
     world.live(1)
     say(world, f"UPDATE qsched_firings SET run_at = {START} WHERE {{c}}")
     world.live(2)
-    assert say(world, "SELECT retrying FROM qsched_trigger_clocks WHERE id = {trigger}") == [(1,)]
+    assert say(world, "SELECT retrying FROM qsched_trigger_clocks WHERE id = {trigger}") == [(2,)]
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------------------
