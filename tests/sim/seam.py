@@ -83,6 +83,10 @@ class NodeStore(Store):
         if strike is not None or weather.random.random() < ANSWERS_YIELD:
             process.sleep(weather.travel())
         if (cut := weather.cut_of(process.node)) is not None:
+            if (
+                cut.manner != REFUSED
+            ):  # what waits for it is not at work until then, long after the cut itself
+                weather.was_ill(process.node, weather.timeline.now, weather.timeline.now + deadline)
             self._lost(name, 0 if cut.manner == REFUSED else deadline)
         return result
 
