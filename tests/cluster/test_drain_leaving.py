@@ -86,14 +86,14 @@ def test_what_had_not_begun_is_given_back_and_what_had_ended_is_left_as_it_is(wo
     ) == [("stopped", 0, 3)]
 
 
-def test_its_permit_is_given_back_with_it(world: World) -> None:
+def test_the_permit_of_what_had_not_begun_is_given_back_with_it(world: World) -> None:
     world.apply(every("a"), jobs=(python("report", overlap="queue"),))
     node = world.node()
     world.pass_time(10)
     (request,) = node.turn()
     held = "SELECT firing_id FROM qsched_permits WHERE cluster = ?"
     assert world.sql(held, world.store.cluster_id) == [(request.firing_id,)]
-    left(node, begun=keys(request))
+    left(node)
     assert world.sql(held, world.store.cluster_id) == [(None,)]
 
 

@@ -110,6 +110,8 @@ def short(sqlite_url: str, tmp_path: Path) -> Iterator[Deploy]:
 
 
 def test_a_rolling_deploy_under_load_loses_and_doubles_nothing(short: Deploy) -> None:
+    # One that outlasts the roll runs when that begins: on whatever node it is, its drain breaks it off.
+    wait_until(lambda: short.ledger.lines("began"), "a long body")
     short.roll(surge=True)
     holds(short)
 
@@ -143,7 +145,8 @@ def holds(deploy: Deploy) -> None:
     judged = deploy.judge()
     deploy.stop()
     assert (judged.missing, judged.double, judged.strange, judged.early) == (set(), set(), set(), 0)
-    assert set(deploy.codes) == {0, 8}, "no drain broke anything off: this run shows nothing"
+    assert 8 in deploy.codes, "no drain broke anything off: this run shows nothing"
+    assert set(deploy.codes) <= {0, 8}
     assert deploy.nodes.troubles() == []
     assert deploy.sql("SELECT count(*) FROM qsched_firings WHERE attempt > 0 OR recoveries > 0") == [(0,)]
     assert deploy.sql("SELECT count(*) FROM qsched_attempts WHERE outcome <> 'interrupted'") == [(0,)]
