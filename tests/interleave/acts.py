@@ -171,7 +171,7 @@ def _other_is_gone(seat: Seat) -> None:
 
 
 def _other_is_silent(seat: Seat) -> None:
-    """The lease of the other has passed, and somebody noted that a lease ago; the next look is the second."""
+    """The lease of the other has passed, and somebody noted that a lease ago; the next look is the one that decides."""
     _seldom_sweeps(seat)
     now = seat.setting.world.time
     seat.setting.world.sql(
@@ -179,7 +179,9 @@ def _other_is_silent(seat: Seat) -> None:
         " WHERE incarnation = ?",
         *(now - 2 * LEASE, now - LEASE, now - LEASE, seat.other.parts.who.incarnation),
     )
-    seat.node.rescuer.step()
+    for _ in range(3):
+        seat.node.rescuer.step()
+        seat.setting.world.elapsed += 0.9
 
 
 def _is_dead(seat: Seat, node: HandNode) -> None:

@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant("13b", "take-beyond-the-lease", [by_sim()]),
     Mutant("14", "in-doubt-taken-for-failed", [by_sim()]),
     Mutant("15", "end-not-written-again", [by_sim()]),
-    Mutant("16", "no-reconciliation", [by_sim()]),
+    Mutant("16", "no-reconciliation", [by_interleaving("reconcile:fire"), by_sim()]),
     Mutant("17", "lost-body-not-settled", [by_tests(f"{_CLUSTER}/test_fencing.py"), by_sim()]),
     Mutant("18", "no-self-fence", [by_sim()]),
     Mutant("19a", "rescue-keeps-the-permit", [by_sim()]),
