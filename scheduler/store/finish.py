@@ -4,7 +4,7 @@ Locks in the order of the house (trigger, then firing), then compares and sets o
 and only behind that come the consequences: a writer that was fenced changes nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
@@ -105,15 +105,7 @@ def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence
     trigger, and retries whose next slot was decided while the end waited to be written."""
     if not touched:
         return endings
-    condition, values = tx.among("t.id", sorted(touched))
-    states = {
-        row[0]: (row[1], row[2])
-        for row in tx.rows(
-            "SELECT t.id, t.state, c.watermark FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
-            f" WHERE {condition}",
-            *values,
-        )
-    }
+    states = states_of(tx, touched)
     # An edit may have rewritten which slot is next while the clock was not locked yet.
     # Nor need a cancel have been asked for yet, which a decision does with its trigger's clock locked.
     condition, values = tx.among(
@@ -132,9 +124,22 @@ def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence
         found.append(
             _cancelled(now)
             if cancelled is not None and each.state == DUE
-            else _judged_again(now, *states.get(each.trigger_id, (None, None)))
+            else _judged_again(now, *states.get(each.trigger_id or 0, (None, None)))
         )
     return found
+
+
+def states_of(tx: Tx, trigger_ids: Collection[int]) -> dict[int, tuple[str | None, int | None]]:
+    """{trigger: its state, its watermark} of these (locked) triggers; at least one."""
+    condition, values = tx.among("t.id", sorted(trigger_ids))
+    return {
+        row[0]: (row[1], row[2])
+        for row in tx.rows(
+            "SELECT t.id, t.state, c.watermark FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
+            f" WHERE {condition}",
+            *values,
+        )
+    }
 
 
 def _cancelled(ending: Ending) -> Ending:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED
-from .finish import free_permits
+from .finish import free_permits, states_of
 from .tables import firings
 from .take_rows import lock_clocks
 from .tx import Tx
@@ -73,7 +73,7 @@ class _Unbegun(NamedTuple):
 _UNBEGUN = ", ".join(_Unbegun._fields)
 
 
-def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tuple[str, int | None]]:
+def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tuple[str | None, int | None]]:
     """{trigger id: its state, its watermark} of these firings. Their clocks are locked: whoever retires a trigger, or
     decides its next slot, ends what is due then, and would not see what becomes due behind it."""
     rows = tx.rows(
@@ -85,15 +85,7 @@ def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tu
     if not ids:
         return {}
     lock_clocks(tx, ids)
-    condition, values = tx.among("t.id", ids)
-    return {
-        row[0]: (row[1], row[2])
-        for row in tx.rows(
-            "SELECT t.id, t.state, c.watermark FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
-            f" WHERE {condition}",
-            *values,
-        )
-    }
+    return states_of(tx, ids)
 
 
 _RETIRED = (CANCELLED, CANCELLED, None, "not begun: the trigger was retired")
@@ -102,7 +94,7 @@ _SUPERSEDED = (FAILED, FAILED, "superseded", "retry dropped: superseded by a lat
 
 
 def _end_of_unbegun(
-    row: _Unbegun, clocks: dict[int, tuple[str, int | None]]
+    row: _Unbegun, clocks: dict[int, tuple[str | None, int | None]]
 ) -> tuple[str, str, str | None, str] | None:
     state, watermark = clocks.get(row.trigger_id or 0, (None, None))
     if state == "retired":

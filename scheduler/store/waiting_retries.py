@@ -6,8 +6,8 @@ from ..firing import permit_key
 from .tables import firings
 from .tx import Tx
 
-NONE, SOME, OF_ANOTHER_JOB = 0, 1, 2
-"""A clock's `retrying`: whether a retry may wait, and whether it may be of a job that the trigger had before."""
+SOME, OF_ANOTHER_JOB = 1, 2
+"""A clock's `retrying`, where it is not 0: a retry may wait; it may be of a job that the trigger had before."""
 
 
 def know_retries(tx: Tx, again: Mapping[int, int]) -> None:

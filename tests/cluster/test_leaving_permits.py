@@ -1,7 +1,11 @@
 """What a node leaves running as it ends: nothing of a no-overlap job starts beside it before its process must be gone."""
 
+from types import ModuleType
+from typing import Any
+
 import pytest
 from qsched.scheduler import leaving
+from qsched.scheduler.context import RunRequest
 from qsched.scheduler.control import fire
 from qsched.scheduler.leaving import leave
 from qsched.scheduler.outcome import Outcome
@@ -10,7 +14,7 @@ from qsched.scheduler.store.tx import Tx
 from qsched.triggers.instant import SECOND
 from qsched.triggers.retry import RetryPolicy
 
-from support.hand_node import World, every, python
+from support.hand_node import HandNode, World, every, python
 
 HELD = "SELECT firing_id FROM qsched_permits WHERE firing_id IS NOT NULL AND cluster = ?"
 
@@ -46,20 +50,27 @@ def test_a_body_that_is_left_running_keeps_its_permit_for_a_second(world: World,
 ASK = "UPDATE qsched_firings SET cancel_requested_at = 1, cancel_requested_by = 'overlap' WHERE id = ?"
 
 
-def test_a_cancel_that_is_asked_for_while_a_leaving_node_waits_for_the_trigger_counts(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.apply(every("tick", 3600), jobs=[python("report", overlap="cancel", request_recovery=True)])
+def asked_while_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, module: ModuleType, **policies: Any
+) -> tuple[HandNode, RunRequest]:
+    """A node and what it runs, of which somebody asks a cancel while he holds the trigger that `module` waits for."""
+    world.apply(every("tick", 3600), jobs=[python("report", overlap="cancel", **policies)])
     node = world.node()
     world.pass_time(3600)
     (request,) = node.turn()
-    wait = take_rows.lock_clocks
 
     def waited(tx: Tx, ids: set[int]) -> None:
-        wait(tx, ids)
-        tx.run(ASK, request.firing_id)  # by who held it until now
+        take_rows.lock_clocks(tx, ids)
+        tx.run(ASK, request.firing_id)
 
-    monkeypatch.setattr(leaving, "lock_clocks", waited)
+    monkeypatch.setattr(module, "lock_clocks", waited)
+    return node, request
+
+
+def test_a_cancel_that_is_asked_for_while_a_leaving_node_waits_for_the_trigger_counts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, request = asked_while_waiting(world, monkeypatch, leaving, request_recovery=True)
     key = (request.firing_id, request.fence)
     world.store.transaction("abandon", lambda tx: leave(tx, request.incarnation, {key}, (), 0))
     assert world.firings("state, outcome") == [("cancelled", "cancelled")]
@@ -68,17 +79,6 @@ def test_a_cancel_that_is_asked_for_while_a_leaving_node_waits_for_the_trigger_c
 def test_so_does_one_that_is_asked_for_while_an_end_waits_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = python("report", overlap="cancel", retry=RetryPolicy.fixed(3, "5s"))
-    world.apply(every("tick", 3600), jobs=[job])
-    node = world.node()
-    world.pass_time(3600)
-    (request,) = node.turn()
-    wait = take_rows.lock_clocks
-
-    def waited(tx: Tx, ids: set[int]) -> None:
-        wait(tx, ids)
-        tx.run(ASK, request.firing_id)
-
-    monkeypatch.setattr(finish, "lock_clocks", waited)
+    node, request = asked_while_waiting(world, monkeypatch, finish, retry=RetryPolicy.fixed(3, "5s"))
     node.finish(request, Outcome.failure("ValueError", "boom"))
     assert world.firings("state, outcome, retry_dropped") == [("cancelled", "cancelled", None)]

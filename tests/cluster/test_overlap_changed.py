@@ -1,13 +1,15 @@
 """A job that allowed overlap and does no more, or a trigger with another job: nothing starts beside what it must not."""
 
 import pytest
+from qsched.scheduler.context import RunRequest
 from qsched.scheduler.control import fire
 from qsched.scheduler.errors import LEASE_LOST, SHUTDOWN
 from qsched.scheduler.outcome import Outcome
 from qsched.triggers.instant import SECOND
+from qsched.triggers.job import JobDefinition
 from qsched.triggers.retry import RetryPolicy
 
-from support.hand_node import World, every, python
+from support.hand_node import HandNode, World, every, python
 
 FIVE = RetryPolicy.fixed(3, "5s")
 
@@ -77,14 +79,20 @@ def test_a_manual_start_that_is_given_back_takes_its_turn_as_well(world: World) 
     assert len(one.turn() + two.turn()) == 1
 
 
-def test_a_retry_of_the_job_that_a_trigger_had_before_ends_with_its_next_slot(world: World) -> None:
-    """Found by the trigger's present job alone it would start beside the next slot's firing."""
+def taken_of_two_jobs(world: World) -> tuple[HandNode, RunRequest, list[JobDefinition]]:
+    """A node, what it has taken of the trigger `tick`, and the jobs between which that may be moved."""
     world.functions["other"] = lambda: None
     jobs = [python("report", retry=FIVE), python("other")]
     world.apply(every("tick", 60), jobs=jobs)
     node = world.node("one")
     world.pass_time(60)
     (first,) = node.turn()
+    return node, first, jobs
+
+
+def test_a_retry_of_the_job_that_a_trigger_had_before_ends_with_its_next_slot(world: World) -> None:
+    """Found by the trigger's present job alone it would start beside the next slot's firing."""
+    node, first, jobs = taken_of_two_jobs(world)
     node.finish(first, Outcome.failure("ValueError", "boom"))
     world.apply(every("tick", 60, job="other"), jobs=jobs)
     node.die()
@@ -95,12 +103,7 @@ def test_a_retry_of_the_job_that_a_trigger_had_before_ends_with_its_next_slot(wo
 
 
 def test_so_does_one_of_a_body_that_ran_while_its_trigger_was_given_another_job(world: World) -> None:
-    world.functions["other"] = lambda: None
-    jobs = [python("report", retry=FIVE), python("other")]
-    world.apply(every("tick", 60), jobs=jobs)
-    node = world.node("one")
-    world.pass_time(60)
-    (first,) = node.turn()
+    node, first, jobs = taken_of_two_jobs(world)
     world.apply(every("tick", 60, job="other"), jobs=jobs)
     node.finish(first, Outcome.failure("ValueError", "boom"))
     assert world.firings("state, attempt") == [("due", 1)]
