@@ -61,6 +61,8 @@ def make_file(file: Path) -> None:
         connection = _opened(_address(file, "mode=rwc"))
         _pragma(connection, "user_version")
     except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return  # somebody has it: so it is there, and whoever wants it now has the patience to wait
         raise StoreError(
             f"{file} cannot be made: {error}",
             hint=f"let this user write to {file.parent}, or name another folder",

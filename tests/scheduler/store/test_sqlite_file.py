@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -330,3 +331,16 @@ def test_two_stores_of_one_process_share_the_file(file: Path) -> None:
     wait_until(lambda: _epoch(stores[0]) == 80, "both to be done")
     for store in stores:
         store.close()
+
+
+def test_a_file_that_another_is_just_making_is_there(tmp_path: Path) -> None:
+    """Of several that start at once one turns the new file over to its log, and nobody may read it meanwhile."""
+    file = tmp_path / "qsched.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("CREATE TABLE made (id INTEGER)")
+        sqlite_file.make_file(file)
+        other.execute("COMMIT")
+    sqlite_file.make_file(file)
+    with closing(sqlite3.connect(file)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("made",)]
