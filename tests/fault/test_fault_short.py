@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fault.profiles import Profile
-from fault.report import judged
+from fault.report import RunReport, judged
 from fault.run import Run
 from fault.schedule import Fault
 from support.servers import ServerMissing
@@ -24,13 +24,20 @@ FAULTS = [
 @pytest.mark.alone
 @pytest.mark.skipif(sys.platform != "linux", reason="it stops, kills and preloads as Linux does")
 def test_a_short_run_keeps_every_promise_and_was_no_idle_one(tmp_path: Path) -> None:
-    profile = Profile("postgresql", "postgresql", 3, {}, minutes=0.14)
-    run = Run(profile, 1, tmp_path / "run")
+    """Five faults may by chance hit nobody who asked for recovery: such a run says nothing, and another is played."""
+    for seed in range(1, 4):
+        report = _played(seed, tmp_path / f"run-{seed}")
+        if report.verdict != "VOID":
+            break
+    assert report.verdict == "green", str(report)
+
+
+def _played(seed: int, folder: Path) -> RunReport:
+    run = Run(Profile("postgresql", "postgresql", 3, {}, minutes=0.14), seed, folder)
     try:
         run.play(FAULTS)
     except ServerMissing as missing:
         if os.environ.get("CI") == "true":
             pytest.fail(str(missing), pytrace=False)
         pytest.skip(str(missing))
-    report = judged(run.folder)
-    assert report.verdict == "green", str(report)
+    return judged(run.folder)
