@@ -19,10 +19,11 @@ from ..scheduler.identity import Identity
 from ..scheduler.loaded_job import LoadedJob
 from ..scheduler.parts import Parts
 from ..scheduler.planner import Hooks, Planner
-from ..scheduler.process_mark import mark_of
 from ..scheduler.publish import publish_loaded
 from ..scheduler.registry import JobRegistry
 from ..scheduler.rescuer import Rescuer, Senses
+from ..scheduler.running.process_mark import mark_of
+from ..scheduler.running.worker_pool import WorkerPool
 from ..scheduler.settler import Settler
 from ..scheduler.store.database import Store
 from ..scheduler.store.definition_reads import read_cluster
@@ -31,7 +32,6 @@ from ..scheduler.store.session_lock import SessionLock
 from ..scheduler.store.wake import Listener, announce
 from ..scheduler.upkeep import Upkeep
 from ..scheduler.witness import Witness
-from ..scheduler.worker_pool import WorkerPool
 from .check_in import CheckInService, Telling
 from .coordinating import Coordinating
 from .health import Health

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .identity import Identity
-from .process_mark import is_gone
+from .running.process_mark import is_gone
 from .store.database import Store
 from .store.rescue_rows import Observed
 from .store.session_lock import freed

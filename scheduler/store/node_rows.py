@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..process_mark import is_gone
+from ..running.process_mark import is_gone
 from .cluster_rows import Coordination, choose_coordination
 from .session_lock import backend_sql
 from .tables import nodes
@@ -33,7 +33,7 @@ class NodeFacts:
     """The mode it asks for; None: the cluster's."""
     elector: str | None = None
     check_in: int | None = None
-    """µs between its check-ins; `pid_started_at` is its process's mark (scheduler/process_mark.py)."""
+    """µs between its check-ins; `pid_started_at` is its process's mark (scheduler/running/process_mark.py)."""
 
 
 class CheckIn(NamedTuple):

@@ -13,8 +13,8 @@ from qsched.scheduler.definitions import Definitions
 from qsched.scheduler.hand import Hand
 from qsched.scheduler.identity import Identity
 from qsched.scheduler.parts import Parts
-from qsched.scheduler.process_mark import is_gone, mark_of
 from qsched.scheduler.registry import JobRegistry
+from qsched.scheduler.running.process_mark import is_gone, mark_of
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.definition_reads import read_cluster
 from qsched.scheduler.store.dialects import POSTGRESQL

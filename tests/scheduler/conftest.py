@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from qsched.scheduler.clock import Clock, SystemClock
+from qsched.scheduler.running.worker_pool import WorkerPool
 from qsched.scheduler.store.database import Store
-from qsched.scheduler.worker_pool import WorkerPool
 
 from support.declared import Hands, new_store
 from support.pool_owner import MakePool, Owner

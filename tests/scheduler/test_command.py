@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qsched.scheduler.clock import SystemClock
-from qsched.scheduler.command_output import CommandOutput
-from qsched.scheduler.command_process import CommandProcess
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.outcome import Outcome
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.command_output import CommandOutput
+from qsched.scheduler.running.command_process import CommandProcess
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import request_for
 from qsched.triggers.job import JobDefinition
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from qsched.scheduler.clock import boottime
-from qsched.scheduler.kernel_lease import LeaseDeadline
+from qsched.scheduler.running.kernel_lease import LeaseDeadline
 from qsched.scheduler.testing import ManualClock
 
 from support.nodes import NodeProcess
@@ -23,7 +23,7 @@ LEASE = 1.5
 _STOPPED = """
 import os, signal, sys
 from qsched.scheduler.clock import boottime
-from qsched.scheduler.kernel_lease import KernelTimer
+from qsched.scheduler.running.kernel_lease import KernelTimer
 timer = KernelTimer()
 timer.set(boottime() + 600)
 timer.set(boottime() + float(sys.argv[1]))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from qsched.scheduler.clock import boottime
-from qsched.scheduler.process_frames import MOST, BrokenFrame, FrameReader, framed
+from qsched.scheduler.running.process_frames import MOST, BrokenFrame, FrameReader, framed
 
 from support.process_kin import ended
 from support.waiting import wait_until
@@ -20,7 +20,7 @@ from support.waiting import wait_until
 # The guardian of a system that has neither timers for it nor signals for orphans.
 _PLAIN = """
 import sys
-from qsched.scheduler import process_guardian
+from qsched.scheduler.running import process_guardian
 
 def no_timer():
     raise OSError("no such timer")

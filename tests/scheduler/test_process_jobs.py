@@ -13,7 +13,7 @@ import pytest
 from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.outcome import MESSAGE_BYTES, TRACEBACK_BYTES, Outcome
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import START, context_for
 from qsched.triggers.retry import RetryPolicy
 

@@ -16,8 +16,8 @@ import pytest
 from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.loaded_job import Allowed
-from qsched.scheduler.process_pool import NotBegun, ProcessPool
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.process_pool import NotBegun, ProcessPool
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import ManualClock, context_for, request_for
 from qsched.triggers.job import JobDefinition, JobPolicies
 

@@ -11,8 +11,8 @@ import pytest
 from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.outcome import Outcome
-from qsched.scheduler.process_pool import NotBegun
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.process_pool import NotBegun
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import context_for
 
 from support import process_jobs as jobs

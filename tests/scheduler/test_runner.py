@@ -14,7 +14,7 @@ from qsched.scheduler.context import JobContext
 from qsched.scheduler.errors import JobCancelled, PermanentError, RetryAfter, RetryNow
 from qsched.scheduler.jobs import job
 from qsched.scheduler.outcome import Outcome
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import ManualClock, context_for, request_for
 
 from support.waiting import wait_until

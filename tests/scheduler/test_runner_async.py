@@ -10,8 +10,8 @@ import pytest
 from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.outcome import Outcome
-from qsched.scheduler.run_async import JobLoop
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.run_async import JobLoop
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import ManualClock, context_for, request_for
 
 

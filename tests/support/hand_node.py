@@ -24,7 +24,7 @@ from qsched.scheduler.parts import Parts
 from qsched.scheduler.planner import Hooks, Planner
 from qsched.scheduler.publish import publish_loaded
 from qsched.scheduler.rescuer import Rescuer, Senses
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.settler import Settler
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.definition_reads import read_cluster

@@ -7,8 +7,8 @@ from typing import Any
 
 from qsched.scheduler.context import RunRequest
 from qsched.scheduler.outcome import Outcome
+from qsched.scheduler.running.worker_pool import WorkerPool
 from qsched.scheduler.testing import request_for
-from qsched.scheduler.worker_pool import WorkerPool
 from qsched.triggers.job import JobDefinition
 
 MakePool = Callable[..., WorkerPool]

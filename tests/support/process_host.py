@@ -12,7 +12,7 @@ from pathlib import Path
 
 from qsched.scheduler.clock import SystemClock
 from qsched.scheduler.context import JobContext
-from qsched.scheduler.runner import Runner
+from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import context_for, request_for
 from qsched.triggers.job import JobDefinition, JobPolicies
 

@@ -15,18 +15,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..triggers.job import JobDefinition
+from ...triggers.job import JobDefinition
+from ..clock import SystemClock
+from ..context import JobContext, RunRequest
+from ..errors import AppError, JobUnloadable
+from ..loaded_job import LoadedJob
+from ..outcome import Outcome
+from ..registry import JobRegistry
 from .body import outcome_of_error
-from .clock import SystemClock
-from .context import JobContext, RunRequest
-from .errors import AppError, JobUnloadable
 from .kernel_lease import adopt_orphans
-from .loaded_job import LoadedJob
-from .outcome import Outcome
 from .process_frames import FrameReader, framed, socket_of_stdin
 from .process_log import Forwarder, set_levels, take_over
 from .process_words import outcome_said, request_of
-from .registry import JobRegistry
 from .runner import Runner
 
 _PIECE = 64 * 1024

@@ -5,14 +5,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ..clock import Clock
+from ..context import JobContext
+from ..errors import LEASE_LOST, SHUTDOWN
+from ..outcome import Outcome
 from .body import BodyTime, outcome_of_error
-from .clock import Clock
-from .context import JobContext
 from .deadlines import Deadlines
-from .errors import LEASE_LOST, SHUTDOWN
 from .exit_status import failure_of_status
 from .guardian import GuardianGone
-from .outcome import Outcome
 from .process_channel import TOO_LONG, Errand, ProcessChannel
 from .process_frames import framed
 from .process_log import relay

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .clock import Clock, boottime
+from ..clock import Clock, boottime
 from .kernel_lease import opened_again
 from .process_frames import FrameReader, framed
 from .process_group import group_lives

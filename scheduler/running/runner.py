@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from .clock import Clock
+from ..clock import Clock
+from ..context import JobContext
+from ..outcome import Outcome
 from .command_process import GRACE
-from .context import JobContext
 from .deadlines import Deadlines
 from .live_commands import LiveCommands
-from .outcome import Outcome
 from .process_pool import ProcessPool
 from .run_async import run_async
 from .run_command import run_command

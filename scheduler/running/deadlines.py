@@ -3,9 +3,9 @@
 import logging
 import threading
 
-from .clock import Clock
-from .context import JobContext
-from .errors import TIMEOUT
+from ..clock import Clock
+from ..context import JobContext
+from ..errors import TIMEOUT
 
 log = logging.getLogger("qsched.runner")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from .context import JobContext, RunRequest
-from .loaded_job import LoadedJob
-from .outcome import KINDS, Outcome
+from ..context import JobContext, RunRequest
+from ..loaded_job import LoadedJob
+from ..outcome import KINDS, Outcome
 
 _PLAIN: Final = (
     "firing_id",

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..clock import Clock
+from ..context import JobContext
+from ..outcome import Outcome
 from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value
-from .clock import Clock
-from .context import JobContext
 from .deadlines import Deadlines
-from .outcome import Outcome
 
 _LOOK = 0.05
 log = logging.getLogger("qsched.runner")

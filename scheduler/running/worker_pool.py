@@ -10,11 +10,11 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Protocol
 
+from ..clock import Clock
+from ..context import JobContext, RunRequest
+from ..errors import LEASE_LOST, SHUTDOWN
+from ..outcome import Outcome
 from .body import outcome_of_error
-from .clock import Clock
-from .context import JobContext, RunRequest
-from .errors import LEASE_LOST, SHUTDOWN
-from .outcome import Outcome
 from .process_pool import NotBegun
 from .run_async import JobLoop
 from .runner import Runner

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from .clock import Clock, boottime
+from ..clock import Clock, boottime
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLOCK_BOOTTIME, _TIMER_ABSTIME = 7, 1

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from .clock import Clock
-from .errors import LEASE_LOST
+from ..clock import Clock
+from ..errors import LEASE_LOST
+from ..loaded_job import Allowed
 from .guardian import Guardian, python_argv
-from .loaded_job import Allowed
 from .process_frames import BrokenFrame, FrameReader, framed
 from .process_log import levels
 

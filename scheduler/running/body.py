@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from types import CoroutineType
 from typing import Any
 
-from .clock import Clock
-from .context import JobContext, RunRequest
+from ..clock import Clock
+from ..context import JobContext, RunRequest
+from ..errors import TIMEOUT, PermanentError
+from ..loaded_job import describe
+from ..outcome import MESSAGE_BYTES, Outcome
 from .deadlines import Deadlines
-from .errors import TIMEOUT, PermanentError
-from .loaded_job import describe
-from .outcome import MESSAGE_BYTES, Outcome
 
 _NOTHING_RETURNED = Outcome.success()
 """One value for the commonest end of all: making it costs as much as the rest of a run that does nothing."""

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .clock import boottime
+from ..clock import boottime
 from .kernel_lease import KernelTimer, end_group_with_pipe, end_with_parent
 from .process_frames import FrameReader, framed, socket_of_stdin
 

@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable
 
+from ..errors import SHUTDOWN, JobCancelled
 from .command_process import CommandProcess
-from .errors import SHUTDOWN, JobCancelled
 from .process_pool import ProcessPool
 
 

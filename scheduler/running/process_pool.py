@@ -5,11 +5,11 @@ import sys
 import threading
 from typing import Final
 
-from .clock import Clock
-from .errors import LEASE_LOST, SHUTDOWN
+from ..clock import Clock
+from ..errors import LEASE_LOST, SHUTDOWN
+from ..loaded_job import Allowed
 from .guardian import Guardian, GuardianGone
 from .kernel_lease import LeaseDeadline
-from .loaded_job import Allowed
 from .process_channel import ProcessChannel
 from .tether import NodeLife, Tether
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from .outcome import cut, middle_cut
+from ..outcome import cut, middle_cut
 
 _MOST_LEVELS: Final = 500
 _LONGEST_NAME: Final = 200

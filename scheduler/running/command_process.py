@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from .clock import Clock
+from ..clock import Clock
 from .command_output import CommandOutput
 from .process_group import group_lives
 from .tether import Tether

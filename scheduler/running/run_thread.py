@@ -2,11 +2,11 @@
 
 from contextvars import Context
 
+from ..clock import Clock
+from ..context import JobContext
+from ..outcome import Outcome
 from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value
-from .clock import Clock
-from .context import JobContext
 from .deadlines import Deadlines
-from .outcome import Outcome
 
 
 def run_in_thread(ctx: JobContext, clock: Clock, deadlines: Deadlines) -> Outcome:

@@ -5,18 +5,18 @@ import os
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ..triggers.declaration_variables import expand
-from ..triggers.instant import rfc3339
+from ...triggers.declaration_variables import expand
+from ...triggers.instant import rfc3339
+from ..clock import Clock
+from ..context import JobContext
+from ..errors import LEASE_LOST, PermanentError
+from ..outcome import MESSAGE_BYTES, Outcome
 from .body import BodyTime, outcome_of_error
-from .clock import Clock
 from .command_process import GRACE, CommandProcess
-from .context import JobContext
 from .deadlines import Deadlines
-from .errors import LEASE_LOST, PermanentError
 from .exit_status import failure_of_status
 from .guardian import GuardianGone
 from .live_commands import LiveCommands
-from .outcome import MESSAGE_BYTES, Outcome
 from .process_pool import NotBegun
 from .tether import Tether
 
