@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
-from .tables import attempts, firings, permits
+from .ledger_tables import attempts, firings, permits
 from .take_rows import lock_clocks
 from .tx import Tx
 from .waiting_retries import know_retries, take_turns

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import NewFiring
-from .tables import firings
+from .ledger_tables import firings
 from .tx import Tx
 
 _COLUMNS = NewFiring._fields

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..firing import permit_key
-from .tables import jobs, permits, trigger_clocks
+from .ledger_tables import permits
+from .tables import jobs, trigger_clocks
 from .tx import Tx
 
 ACTIVE = "active"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED
 from .finish import free_permits, states_of
-from .tables import firings
+from .ledger_tables import firings
 from .take_rows import lock_clocks
 from .tx import Tx
 from .waiting_retries import know_retries, take_turns

@@ -162,7 +162,7 @@ def _make_of_firing(tx: Tx, wrong: Wrong) -> int:
 
 
 def _make_permit(tx: Tx, key: str, job_id: int) -> None:
-    from .tables import permits
+    from .ledger_tables import permits
 
     of_job = job_id if key == permit_key(job_id) else None
     tx.insert_missing(permits, ("cluster", "permit_key", "n", "job_id"), [(tx.cluster, key, 0, of_job)])

@@ -1,64 +1,22 @@
-"""Every table of the store, once for all three databases; instants are BIGINT microseconds since the epoch, UTC.
+"""Every table of the store but the ledger's: who there is, what is declared, and what was done about it.
 
 Text columns that hold JSON are TEXT on purpose: a broken one is that row's error, not the query's (DESIGN §4). No foreign
 keys from history to definitions: history outlives deletes. Flags are 0/1, so that one set of bound values fits all drivers.
 """
 
-from typing import Any
+from sqlalchemy import Column, Index, Integer, SmallInteger, String, Text, UniqueConstraint
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    MetaData,
-    SmallInteger,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-from sqlalchemy import text as sql
-from sqlalchemy.dialects.mysql import LONGTEXT
+from . import ledger_tables
+from .table_parts import Big, Json, id_column, metadata, table, when
 
-metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    }
-)
+__all__ = [
+    "audit", "calendars", "chores", "clusters", "declarations", "group_limits", "job_status", "jobs", "ledger_tables",
+    "metadata", "nodes", "paused_groups", "revisions", "trigger_clocks", "triggers",
+]  # fmt: skip
 
-Big = BigInteger().with_variant(Integer, "sqlite")  # SQLite gives rowids only to INTEGER
-Json = Text().with_variant(LONGTEXT, "mysql", "mariadb")
-
-_MARIADB: dict[str, Any] = {
-    "mysql_engine": "InnoDB",
-    "mysql_charset": "utf8mb4",
-    "mysql_collate": "utf8mb4_nopad_bin",  # names compare byte for byte, trailing blanks included
-    "mariadb_engine": "InnoDB",
-    "mariadb_charset": "utf8mb4",
-    "mariadb_collate": "utf8mb4_nopad_bin",
-}
-
-
-def _table(name: str, *parts: Any, **options: Any) -> Table:
-    return Table(f"qsched_{name}", metadata, *parts, **_MARIADB, **options)
-
-
-def _id(name: str = "id") -> Column[int]:
-    # Never reused, also on SQLite (AUTOINCREMENT): an incarnation or firing id that comes back would defeat fencing.
-    return Column(name, Big, primary_key=True, autoincrement=True)
-
-
-def _when(condition: str) -> dict[str, Any]:
-    """A partial index where the database has them; MariaDB has none and gets the whole one."""
-    return {"postgresql_where": sql(condition), "sqlite_where": sql(condition)}
-
-
-clusters = _table(
+clusters = table(
     "clusters",
-    _id(),
+    id_column(),
     Column("name", String(200), nullable=False),
     Column("uuid", String(36), nullable=False),  # part of default idempotency keys (amendment 10)
     Column("coordination", String(20)),  # unset until the first node starts
@@ -75,9 +33,9 @@ clusters = _table(
     sqlite_autoincrement=True,
 )
 
-nodes = _table(
+nodes = table(
     "nodes",
-    _id("incarnation"),
+    id_column("incarnation"),
     Column("cluster", Integer, nullable=False),
     Column("name", String(200), nullable=False),
     Column("host", String(255), nullable=False),
@@ -114,9 +72,9 @@ nodes = _table(
     sqlite_autoincrement=True,
 )
 
-jobs = _table(
+jobs = table(
     "jobs",
-    _id(),
+    id_column(),
     Column("cluster", Integer, nullable=False),
     Column("name", String(200), nullable=False),
     Column("namespace", String(200), nullable=False),
@@ -127,13 +85,14 @@ jobs = _table(
     Column("saved_data", Json),
     Column("created_at", Big, nullable=False),
     Column("updated_at", Big, nullable=False),
+    Column("followed", SmallInteger, nullable=False, server_default="0"),  # some trigger runs after it
     UniqueConstraint("cluster", "name"),
     sqlite_autoincrement=True,
 )
 
-triggers = _table(
+triggers = table(
     "triggers",
-    _id(),
+    id_column(),
     Column("cluster", Integer, nullable=False),
     Column("group_name", String(200), nullable=False),
     Column("name", String(200), nullable=False),
@@ -154,17 +113,20 @@ triggers = _table(
     Column("revision", Big),
     Column("created_at", Big, nullable=False),
     Column("updated_at", Big, nullable=False),
+    Column("after_job_id", Big),  # of a continuation: it has no slots, but follows this job's ends
+    Column("after_on", String(10)),  # succeeded | failed | any
     UniqueConstraint("cluster", "group_name", "name"),  # survives deletion: a tombstone is revived
     Index(None, "cluster", "namespace"),
     Index(None, "job_id"),
-    Index("ix_qsched_triggers_paused_until", "cluster", "paused_until", **_when("paused_until IS NOT NULL")),
-    Index("ix_qsched_triggers_error", "cluster", "error_kind", **_when("error_kind IS NOT NULL")),
+    Index("ix_qsched_triggers_paused_until", "cluster", "paused_until", **when("paused_until IS NOT NULL")),
+    Index("ix_qsched_triggers_error", "cluster", "error_kind", **when("error_kind IS NOT NULL")),
+    Index("ix_qsched_triggers_after", "after_job_id", **when("after_job_id IS NOT NULL")),
     sqlite_autoincrement=True,
 )
 
 # The narrow, hot row that is locked when a trigger is decided (amendment 22). next_run_at is NULL while nothing of the
 # trigger may start (paused, error, done, retired), so that the due index holds only what can be due.
-trigger_clocks = _table(
+trigger_clocks = table(
     "trigger_clocks",
     Column("id", Big, primary_key=True, autoincrement=False),  # the trigger's
     Column("cluster", Integer, nullable=False),
@@ -184,13 +146,14 @@ trigger_clocks = _table(
     Column("last_fire_at", Big),
     Column("last_misfire_at", Big),
     Column("retrying", SmallInteger, nullable=False),  # a retry of an earlier slot may be waiting
+    Column("limit_key", String(100)),  # the permits of its job's limited group
     Index(
         "ix_qsched_trigger_clocks_due",
         "cluster",
         "next_run_at",
         "precedence",
         "id",
-        **_when("next_run_at IS NOT NULL"),
+        **when("next_run_at IS NOT NULL"),
     ),
     postgresql_with={
         "fillfactor": "60",
@@ -199,105 +162,41 @@ trigger_clocks = _table(
     },
 )
 
-firings = _table(
-    "firings",
-    _id(),
+group_limits = table(
+    "group_limits",
+    id_column(),  # permits are named by it
     Column("cluster", Integer, nullable=False),
-    Column("trigger_id", Big),  # set where the row decides a slot: then (trigger_id, scheduled_at) is unique
-    Column("requested_trigger_id", Big),  # set instead where somebody asked: manual, backfill, after
-    Column("job_id", Big, nullable=False),
-    Column("trigger_name", String(401)),
-    Column("job_name", String(200), nullable=False),
-    Column("scheduled_at", Big, nullable=False),
-    Column("first_scheduled_at", Big, nullable=False),
-    Column("covers", Big, nullable=False),
-    Column("reason", String(10), nullable=False),
-    Column("state", String(10), nullable=False),
-    Column("run_at", Big, nullable=False),
-    Column("precedence", SmallInteger, nullable=False),
-    Column("fence", Integer, nullable=False),
-    Column("take_no", Big),
-    Column("attempt", Integer, nullable=False),
-    Column("refires", Integer, nullable=False),
-    Column("recoveries", Integer, nullable=False),
-    Column("incarnation", Big),
-    Column("noticed_at", Big, nullable=False),
-    Column("first_started_at", Big),
-    Column("started_at", Big),
-    Column("finished_at", Big),
-    Column("outcome", String(12)),
-    Column("error", Json),  # {"type", "message", "traceback"}, bounded
-    Column("note", Text),  # why the next attempt is due, or why there is none
-    Column("retry_dropped", String(20)),
-    Column("misfire_cause", String(20)),
-    Column("misfire_policy", String(10)),
-    Column("misfire_decision", String(60)),
-    Column("cancel_requested_at", Big),
-    Column("cancel_requested_by", String(200)),
-    Column("request_recovery", SmallInteger, nullable=False),
-    Column("max_recoveries", Integer, nullable=False),
-    Column("permit_key", String(100)),
-    Column("timeout", Big),
-    Column("next_at", Big),
-    Column("retry_until", Big),
-    Column("data", Json),
-    Column("progress", Json),
-    Column("request_key", String(250)),
-    Column("unique_key", String(250)),
-    Column("of_firing", Big),
-    UniqueConstraint("trigger_id", "scheduled_at"),
-    Index(
-        "uq_qsched_firings_request_key",
-        "cluster",
-        "request_key",
-        unique=True,
-        **_when("request_key IS NOT NULL"),
-    ),
-    Index(
-        "uq_qsched_firings_unique_key",
-        "cluster",
-        "unique_key",
-        unique=True,
-        **_when("unique_key IS NOT NULL"),
-    ),
-    Index(
-        "ix_qsched_firings_due", "cluster", "state", "run_at", "precedence", "id", **_when("state = 'due'")
-    ),
-    Index("ix_qsched_firings_running", "incarnation", "state", **_when("state = 'running'")),
-    Index("ix_qsched_firings_open_job", "job_id", "state", **_when("state IN ('due', 'running')")),
-    Index("ix_qsched_firings_requested", "requested_trigger_id", **_when("requested_trigger_id IS NOT NULL")),
+    Column("name", String(200), nullable=False),
+    Column("namespace", String(200), nullable=False),
+    Column("most", Integer, nullable=False),  # firings of the group's jobs that run at once
+    Column("updated_at", Big, nullable=False),
+    UniqueConstraint("cluster", "name"),
     sqlite_autoincrement=True,
-    postgresql_with={"fillfactor": "80"},
 )
 
-attempts = _table(
-    "attempts",
-    Column("firing_id", Big, primary_key=True, autoincrement=False),
-    Column("fence", Integer, primary_key=True, autoincrement=False),
+# What pruned firings of a job left behind; the rest of a job's status is read from the ledger.
+job_status = table(
+    "job_status",
+    Column("job_id", Big, primary_key=True, autoincrement=False),
     Column("cluster", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("recovering", SmallInteger, nullable=False),
-    Column("incarnation", Big),
-    Column("started_at", Big),
-    Column("finished_at", Big, nullable=False),
-    Column("outcome", String(12), nullable=False),
-    Column("error", Json),
-    Column("note", Text),
-    Column("next_run_at", Big, nullable=False),
+    Column("last_success_at", Big),
+    Column("last_failure_at", Big),
+    Column("failures", Big, nullable=False),  # pruned ones since the last success
+    Column("successes", Json, nullable=False),  # {attempt: how many pruned firings succeeded with it}
 )
 
-permits = _table(
-    "permits",
+# What one node of the cluster does for all, from time to time: whoever moves `due_at` on does it.
+chores = table(
+    "chores",
     Column("cluster", Integer, primary_key=True, autoincrement=False),
-    Column("permit_key", String(100), primary_key=True),
-    Column("n", Integer, primary_key=True, autoincrement=False),
-    Column("job_id", Big),  # of a no-overlap job's permit
-    Column("firing_id", Big),
-    Column("fence", Integer),
-    Index(None, "job_id"),
+    Column("name", String(40), primary_key=True),
+    Column("due_at", Big, nullable=False),
+    Column("incarnation", Big),
+    Column("done_at", Big),
+    Column("said", Json),  # what was done last, for people
 )
 
-paused_groups = _table(
+paused_groups = table(
     "paused_groups",
     Column("cluster", Integer, primary_key=True, autoincrement=False),
     Column("group_name", String(200), primary_key=True),
@@ -307,7 +206,7 @@ paused_groups = _table(
     Column("paused_reason", String(1000)),
 )
 
-declarations = _table(
+declarations = table(
     "declarations",
     Column("cluster", Integer, primary_key=True, autoincrement=False),
     Column("namespace", String(200), primary_key=True),
@@ -319,7 +218,7 @@ declarations = _table(
 )
 
 # Every revision a namespace ever had, so that an older replica is known for what it carries.
-revisions = _table(
+revisions = table(
     "revisions",
     Column("cluster", Integer, primary_key=True, autoincrement=False),
     Column("namespace", String(200), primary_key=True),
@@ -328,9 +227,9 @@ revisions = _table(
     Column("applied_at", Big, nullable=False),
 )
 
-calendars = _table(
+calendars = table(
     "calendars",
-    _id(),
+    id_column(),
     Column("cluster", Integer, nullable=False),
     Column("name", String(200), nullable=False),
     Column("namespace", String(200), nullable=False),
@@ -341,28 +240,9 @@ calendars = _table(
     sqlite_autoincrement=True,
 )
 
-rollups = _table(
-    "rollups",
-    Column("cluster", Integer, primary_key=True, autoincrement=False),
-    Column("hour", Big, primary_key=True, autoincrement=False),
-    Column("trigger_id", Big, primary_key=True, autoincrement=False),
-    Column("outcome", String(12), primary_key=True),
-    Column("firings", Big, nullable=False),
-    Column("slots", Big, nullable=False),
-    Column("lateness", Json),
-    Column("duration", Json),
-)
-
-outputs = _table(
-    "outputs",
-    Column("firing_id", Big, primary_key=True, autoincrement=False),
-    Column("fence", Integer, primary_key=True, autoincrement=False),
-    Column("output", Json, nullable=False),
-)
-
-audit = _table(
+audit = table(
     "audit",
-    _id(),
+    id_column(),
     Column("cluster", Integer, nullable=False),
     Column("at", Big, nullable=False),
     Column("who", String(200)),

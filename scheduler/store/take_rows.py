@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ..errors import SchedulerError
 from .dialects import POSTGRESQL
-from .tables import firings, permits, trigger_clocks
+from .ledger_tables import firings, permits
+from .tables import trigger_clocks
 from .tx import Tx
 
 LOOK_LIMIT = 1000

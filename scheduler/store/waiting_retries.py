@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from ..firing import permit_key
-from .tables import firings
+from .ledger_tables import firings
 from .tx import Tx
 
 SOME, OF_ANOTHER_JOB = 1, 2

@@ -6,7 +6,7 @@ Found by state, never by trigger: a trigger's history may be millions of rows, w
 from collections.abc import Collection, Mapping, Sequence
 
 from ..firing import CANCELLED, SKIPPED
-from .tables import firings
+from .ledger_tables import firings
 from .tx import Tx
 
 

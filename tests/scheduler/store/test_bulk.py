@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from qsched.scheduler.errors import ConstraintHit
 from qsched.scheduler.store.database import Store
-from qsched.scheduler.store.tables import audit, clusters, paused_groups, permits, trigger_clocks
+from qsched.scheduler.store.ledger_tables import permits
+from qsched.scheduler.store.tables import audit, clusters, paused_groups, trigger_clocks
 from qsched.scheduler.store.tx import Tx
 
 AUDIT = ("cluster", "at", "who", "verb", "object", "detail")

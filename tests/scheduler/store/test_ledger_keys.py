@@ -8,7 +8,8 @@ from qsched.scheduler.firing import NewFiring
 from qsched.scheduler.store.database import Store
 from qsched.scheduler.store.dialects import MARIADB, SQLITE
 from qsched.scheduler.store.firing_rows import insert_firings
-from qsched.scheduler.store.tables import firings, jobs, metadata, nodes, triggers
+from qsched.scheduler.store.ledger_tables import firings
+from qsched.scheduler.store.tables import jobs, metadata, nodes, triggers
 from qsched.scheduler.store.tx import Tx
 
 SLOT = 1_704_844_800_000_000

@@ -43,9 +43,15 @@ def bare(store_url: str) -> Iterator[Store]:
 def _difference(store: Store) -> list[Any]:
     def compare(connection: Any) -> list[Any]:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        return list(compare_metadata(context, metadata))
+        found = compare_metadata(context, metadata)
+        # Alembic asks for an index that another database alone is to have.
+        return [each for each in found if store.dialect is not MARIADB or not _of_others(each)]
 
     return store.change_schema("compare", compare)
+
+
+def _of_others(difference: Any) -> bool:
+    return bool(difference[0] == "add_index" and difference[1].name == "ix_qsched_firings_enqueued")
 
 
 def _say(store: Store, *statements: str) -> None:
@@ -236,7 +242,7 @@ def test_an_older_store_is_brought_up_to_date_with_all_that_is_in_it(store_url: 
 
 def test_who_meets_a_schema_half_way_waits_for_whoever_makes_it(mariadb_url: str) -> None:
     maker = open_store(mariadb_url, create=True)
-    half, whole = (f"UPDATE {VERSION_TABLE} SET version_num = '{version}'" for version in schema.REVISIONS)
+    half, whole = (f"UPDATE {VERSION_TABLE} SET version_num = '{version}'" for version in schema.REVISIONS[-2:])
     with ThreadPoolExecutor(1) as pool:
 
         def make(connection: Connection) -> "Future[Store]":
@@ -260,7 +266,7 @@ def test_who_meets_a_schema_half_way_waits_for_whoever_makes_it(mariadb_url: str
 def test_the_sql_for_a_person_can_begin_where_the_store_is(scheme: str) -> None:
     script = upgrade_sql(f"{scheme}://" + ("" if scheme == "sqlite" else "nobody@192.0.2.1/x"), "0001")
     assert "fallen_back_at" in script
-    assert "CREATE TABLE" not in script
+    assert "CREATE TABLE qsched_firings" not in script
     with pytest.raises(StoreError, match="no schema revision '7'"):
         upgrade_sql("sqlite://", "7")
 
