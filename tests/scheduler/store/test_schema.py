@@ -242,7 +242,9 @@ def test_an_older_store_is_brought_up_to_date_with_all_that_is_in_it(store_url: 
 
 def test_who_meets_a_schema_half_way_waits_for_whoever_makes_it(mariadb_url: str) -> None:
     maker = open_store(mariadb_url, create=True)
-    half, whole = (f"UPDATE {VERSION_TABLE} SET version_num = '{version}'" for version in schema.REVISIONS[-2:])
+    half, whole = (
+        f"UPDATE {VERSION_TABLE} SET version_num = '{version}'" for version in schema.REVISIONS[-2:]
+    )
     with ThreadPoolExecutor(1) as pool:
 
         def make(connection: Connection) -> "Future[Store]":
