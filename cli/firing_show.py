@@ -6,20 +6,19 @@ import click
 
 from .details import show_details
 from .exits import NOT_FOUND, CommandError
-from .firing_list import detail, why
+from .firing_list import detail
 from .render import fitting, show_document
-from .rows import seconds_cell, when_cell
+from .rows import exact_cell, seconds_cell, when_cell
 from .settings import Settings
 from .table import Column, Item, View, printable, state_cell
 from .tree import command
 
-_ATTEMPTS = [
-    Column("ATTEMPT", lambda item, _: str(item["attempt"]), right=True),
-    Column("OUTCOME", lambda item, _: state_cell(item["outcome"] or "running"), paint=True),
-    Column("STARTED", lambda item, view: when_cell(item["started_at"], view)),
-    Column("TOOK", lambda item, _: seconds_cell(item["duration"]), right=True),
+_TRAIL = [
+    Column("AT", lambda item, view: exact_cell(item["at"], view)),
+    Column("STATE", lambda item, _: state_cell(item["state"]), paint=True),
+    Column("ATTEMPT", lambda item, _: "-" if item["attempt"] is None else str(item["attempt"]), right=True),
     Column("NODE", lambda item, _: item["node"] or "-"),
-    Column("DETAIL", lambda item, _: why(item) or "-"),
+    Column("REASON", lambda item, _: item["reason"] or "-"),
 ]
 
 
@@ -27,7 +26,7 @@ _ATTEMPTS = [
 @click.argument("firing", type=int)
 @click.pass_obj
 def show_firing(settings: Settings, firing: int) -> None:
-    """Show one firing: when it was due, when noticed, what ran where, and every attempt."""
+    """Show one firing: when it was due and noticed, and every state it went through, when, where and why."""
     from ..scheduler.store.firing_reports import firing as read_firing
     from ..scheduler.store.reports import database_now
 
@@ -40,8 +39,8 @@ def show_firing(settings: Settings, firing: int) -> None:
         show_document(settings.output, "FiringList", [item])
         return
     view = View(zone, database_now(store))
-    attempts = fitting(_ATTEMPTS, wide=settings.output == "wide").lines(item["attempts"], view)
-    show_details(_facts(item, view), attempts, _traceback(item))
+    trail = fitting(_TRAIL, wide=settings.output == "wide").lines(item["trail"], view)
+    show_details(_facts(item, view), trail, _traceback(item))
 
 
 def _traceback(item: Item) -> list[str]:

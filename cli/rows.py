@@ -4,7 +4,7 @@ from datetime import datetime
 
 from ..triggers.instant import SECOND, to_instant
 from .table import View
-from .times import relative, span, when
+from .times import exact, relative, span, when
 
 
 def instant_of(text: str | None) -> int | None:
@@ -15,6 +15,12 @@ def instant_of(text: str | None) -> int | None:
 def when_cell(text: str | None, view: View) -> str:
     """`Sun 22 Dec 02:00:00` in the zone of the view."""
     return when(instant_of(text), view.zone, view.now)
+
+
+def exact_cell(text: str | None, view: View) -> str:
+    """`2026-12-22 02:00:00.004 UTC`, in the zone of the view."""
+    instant = instant_of(text)
+    return "-" if instant is None else exact(instant, view.zone)
 
 
 def ago_cell(text: str | None, view: View) -> str:

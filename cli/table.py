@@ -129,6 +129,7 @@ GLYPHS: Final = {
     "timed_out": "✖",
     "lost": "✖",
     "interrupted": "✖",
+    "cancel_requested": "◐",
     "dead": "✖",
     "silent": "✖",
 }

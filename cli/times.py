@@ -29,6 +29,12 @@ def when(instant: int | None, zone: tzinfo, now: int) -> str:
     return f"{day} {moment:%H:%M:%S}"
 
 
+def exact(instant: int, zone: tzinfo) -> str:
+    """`2026-12-22 02:00:00.004 UTC`: to the millisecond, and with its zone."""
+    moment = from_instant(instant).astimezone(zone)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} {abbreviation(instant, zone)}"
+
+
 def abbreviation(instant: int, zone: tzinfo) -> str:
     """`UTC`, `CEST`, `+03`: which offset a wall time is in."""
     return from_instant(instant).astimezone(zone).strftime("%Z")

@@ -13,6 +13,8 @@ MOST_REFIRES: Final = 10
 """How often RetryNow runs one firing again; after that it is a failure like any other."""
 
 GIVEN_UP: Final = "given up"
+EXHAUSTED: Final = "retries exhausted"
+"""How `judge` begins the note of a firing whose retries are used up; its trail knows it by that."""
 
 State = Literal["succeeded", "failed", "cancelled", "lost", "due"]
 

@@ -124,13 +124,15 @@ SELECT a.attempt, a.fence, a.recovering, n.name, a.started_at, a.finished_at, a.
 
 
 def firing(store: Store, number: int) -> Item | None:
-    """One firing with all its attempts, the last one included; None where there is none of that id."""
+    """One firing with all its attempts, the last one included, and its trail; None where there is none of that id."""
 
-    def work(tx: Tx) -> tuple[Any, list[Any]]:
+    def work(tx: Tx) -> tuple[Any, list[Any], list[Item]]:
         found = tx.run(_FIRINGS + " AND f.id = ?", tx.cluster, number).first()
-        return found, list(tx.run(_ATTEMPTS, number)) if found is not None else []
+        return (
+            (None, [], []) if found is None else (found, list(tx.run(_ATTEMPTS, number)), _trail(tx, number))
+        )
 
-    row, ended = store.read("show firing", work)
+    row, ended, steps = store.read("show firing", work)
     if row is None:
         return None
     item = firing_item(row)
@@ -138,7 +140,42 @@ def firing(store: Store, number: int) -> Item | None:
     if row[13] is not None:  # the attempt that runs now or was the last one is told by the firing's own row
         last = (row[10], row[22], row[11], row[12], row[13], row[14], row[9], row[16], row[21], None)
         attempts.append(_attempt_item(last))
-    return {**item, "attempts": attempts}
+    return {**item, "attempts": attempts, "trail": steps}
+
+
+def _trail(tx: Tx, number: int) -> list[Item]:
+    """The states that it went through; the last may have no instant, which the ledger does not keep."""
+    from ..trail import shown_state, trail, unbegun  # loaded for one firing only: a list is told without
+    from .trail_rows import attempt_rows, ledger_rows
+
+    (row,) = ledger_rows(tx, "f.id = ?", number)
+    attempts = attempt_rows(tx, [number]).get(number, [])
+    steps: list[Item] = [
+        {
+            "at": instant(event.at),
+            "state": state,
+            "attempt": event.attempt,
+            "node": event.node,
+            "reason": event.reason,
+            "fact": str(event.fact),
+        }
+        for event in trail(row, attempts)
+        if (state := shown_state(event)) is not None
+    ]
+    if (times := unbegun(row, attempts)) > 0:
+        reason = (
+            f"released {times} time{'s' if times > 1 else ''}: taken, and given back before its body began"
+        )
+        last = {
+            "at": None,
+            "state": row.state,
+            "attempt": row.attempt,
+            "node": None,
+            "reason": reason,
+            "fact": None,
+        }
+        steps.append(last)
+    return steps
 
 
 def _attempt_item(row: Any) -> Item:

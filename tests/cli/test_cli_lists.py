@@ -113,8 +113,11 @@ def test_a_firing_shows_the_attempts_that_went_before(qsched: Command, filled: F
     assert (second["attempt"], second["outcome"], second["finished_at"]) == (1, None, None)
     assert first["error"] == {"type": "OSError", "message": "x", "traceback": None}
     table = qsched("firings", "show", str(number)).out
-    assert "OSError: x · retry 1 of 3" in table
-    assert "▶ running" in table
+    states = [line.split()[4:6] for line in table.split("\n\n")[1].splitlines()[1:]]
+    assert states == [["due", "0"], ["running", "0"], ["failed", "0"], ["due", "0"], ["running", "1"]]
+    assert [step["state"] for step in shown["trail"]] == ["due", "running", "failed", "due", "running"]
+    assert "OSError: x" in table
+    assert "retry 1 of 3, at 2019-12-19T00:00:03Z" in table
 
 
 def test_a_node_has_every_field_of_the_contract(qsched: Command, filled: Filled) -> None:
