@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
+from ..triggers.after import CONDITIONS, SUCCEEDED
 from ..triggers.cron import Cron
 from ..triggers.duration import parse_duration
 from ..triggers.errors import DefinitionError
@@ -22,9 +23,10 @@ from .payload import checked_data
 
 
 class AddOptions(TypedDict, total=False):
-    """What a trigger may say, by the names that YAML has for it; exactly one of the first five says when.
+    """What a trigger may say, by the names that YAML has for it; exactly one of the first six says when.
 
-    `schedule` is a Cron, an Every or an At; `cron`, `quartz`, `every` and `at` are what YAML writes.
+    `schedule` is a Cron, an Every or an At; `cron`, `quartz`, `every` and `at` are what YAML writes. `after` is another job
+    (a function marked @job, or its name) whose ends this one follows: good ones, or those that `on` says (failed, any).
     """
 
     schedule: Cron | Every | At
@@ -32,6 +34,8 @@ class AddOptions(TypedDict, total=False):
     quartz: str
     every: str | timedelta
     at: datetime
+    after: str | Callable[..., Any]
+    on: str
     time_zone: str
     start_at: datetime
     end_at: datetime
@@ -56,6 +60,7 @@ class Added:
     namespace: str = CODE
     cluster_defaults: Mapping[str, Any] = field(default_factory=dict)
     revision_digest: str = ""
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added:
@@ -83,7 +88,8 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
 
 
 _PLAIN = ("time_zone", "max_fires", "retry", "priority", "paused", "description", "renamed_from")
-_WHEN = ("schedule", "cron", "quartz", "every", "at")
+_WHEN = ("schedule", "cron", "quartz", "every", "at", "after")
+_OF_SLOTS = ("start_at", "end_at", "max_fires", "misfire", "time_zone")
 
 
 def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
@@ -95,6 +101,10 @@ def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
             + (f", and has {', '.join(said)}" if said else ", as in schedule=Cron('0 9 * * 1')")
         )
     value: Any = {**options}[said[0]]
+    if said[0] == "after":
+        return {"schedule": _followed(key, value, options)}
+    if "on" in options:
+        raise DefinitionError(f"trigger {key!r}: `on` goes with `after`, and it has {said[0]}")
     if said[0] != "schedule":
         return {"schedule": {said[0]: _WRITTEN[said[0]](value)}}
     if isinstance(value, Cron):
@@ -105,6 +115,17 @@ def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
     if isinstance(value, At):
         return {"schedule": {"at": value.instant}}
     raise DefinitionError(f"trigger {key!r}: schedule is a Cron, an Every or an At, and {value!r} is none")
+
+
+def _followed(key: str, job: str | Callable[..., Any], options: AddOptions) -> dict[str, Any]:
+    if strange := [name for name in _OF_SLOTS if name in options]:
+        raise DefinitionError(
+            f"trigger {key!r} follows another job and has no slots: leave out {', '.join(strange)}"
+        )
+    on = options.get("on", SUCCEEDED)
+    if on not in CONDITIONS:
+        raise DefinitionError(f"trigger {key!r}: on {on!r} is not one of {', '.join(CONDITIONS)}")
+    return {"after": job if isinstance(job, str) else target_of(job), "on": on}
 
 
 def _cron(key: str, cron: Cron, options: AddOptions) -> dict[str, Any]:

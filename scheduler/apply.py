@@ -21,7 +21,7 @@ from .changes import (
 )
 from .desired import CODE, Declared, Wanted, wanted_of
 from .errors import Conflict, ConstraintHit, Refused
-from .store import definition_rows, job_rows, trigger_rows
+from .store import definition_rows, job_rows, limit_rows, trigger_rows
 from .store.database import Store
 from .store.definition_rows import APPLIED, APPLYING, NamespaceRow
 from .store.trigger_rows import TriggerRow
@@ -162,6 +162,7 @@ def look(tx: Tx, wanted: Wanted) -> Seen:
         using=job_rows.triggers_using(tx, leaving),
         defaults=defaults,
         defaults_namespace=owner,
+        limits=limit_rows.read_limits(tx),
     )
 
 
@@ -226,6 +227,7 @@ def _write(store: Store, work: _Work, done: _Done) -> None:
             triggers=[_prepared(change, before) for change in triggers],
             retired_jobs=retired,
             defaults=work.wanted.defaults if number == 0 and work.changes.new_defaults else None,
+            limits=work.wanted.limits if number == 0 and work.changes.new_limits else None,
         )
         turn = _Turn(work, chunk, expected, first=number == 0, last=number == len(parts) - 1)
         expected, written = store.transaction("apply", turn.run)
@@ -254,7 +256,7 @@ class _Turn:
         wanted, namespace = self.work.wanted, self.chunk.namespace
         opens = self.first and self.work.is_revision
         # Alone for what all of the cluster sees; together with others that add triggers, against a group's pause.
-        definition_rows.lock_cluster(tx, share=not opens and self.chunk.defaults is None)
+        definition_rows.lock_cluster(tx, share=not (opens or self.chunk.for_all))
         if definition_rows.lock_namespace(tx, namespace, self.work.who) != self.expected:
             raise Moved
         self.chunk.revision = definition_rows.next_revision(tx) if opens else self.expected.revision

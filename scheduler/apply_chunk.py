@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..triggers.schedule import Schedule
-from ..triggers.trigger import SPEC_VERSION
+from ..triggers.trigger import SPEC_VERSION, TriggerDefinition
 from .changes import ADD, RETIRE, REVIVE, JobChange, TriggerChange
-from .effective import overlap_of, skip_after
-from .firing import NewFiring, precedence
-from .store import definition_rows, job_rows, trigger_rows, waiting_rows
+from .desired import named as named_by
+from .effective import group_of, overlap_of, skip_after
+from .firing import NewFiring, limit_key, precedence
+from .store import definition_rows, job_rows, limit_rows, trigger_rows, waiting_rows
 from .store.firing_rows import insert_firings
 from .store.job_rows import JobHead, JobRow
 from .store.trigger_rows import DONE, RETIRED, WAITING, ClockChange, DefinitionChange, NewTrigger, TriggerRow
@@ -52,6 +53,13 @@ class Chunk:
     retired_jobs: list[JobChange] = field(default_factory=list)
     defaults: Mapping[str, object] | None = None
     """New cluster defaults; None where they stay."""
+    limits: Mapping[str, int] | None = None
+    """New limits of the namespace's groups; None where they stay."""
+
+    @property
+    def for_all(self) -> bool:
+        """Whether it changes what holds for all jobs of the cluster."""
+        return self.defaults is not None or self.limits is not None
 
 
 @dataclass(slots=True)
@@ -83,6 +91,7 @@ class _Writing:
         self.paused_groups = definition_rows.read_paused_groups(tx)
         self.defaults = definition_rows.read_defaults(tx)[0]
         self.jobs: dict[str, JobRow] = {}
+        self.limits: dict[str, limit_rows.Limit] = {}
         self.overlaps: dict[int, str] = {}
         self.closings: list[NewFiring] = []
         self.clocks: list[ClockChange] = []
@@ -98,8 +107,14 @@ class _Writing:
         if chunk.defaults is not None:
             definition_rows.write_defaults(tx, chunk.defaults, chunk.namespace)
             self.defaults = dict(chunk.defaults)
+        if chunk.limits is not None:
+            limit_rows.write_limits(tx, chunk.namespace, chunk.limits)
+        self.limits = limit_rows.read_limits(tx)
         named = {
-            each.change.wanted.definition.job for each in chunk.triggers if each.change.wanted is not None
+            name
+            for each in chunk.triggers
+            if each.change.wanted is not None
+            for name in named_by(each.change.wanted.definition)
         }
         names = named | {change.name for change in (*chunk.jobs, *chunk.retired_jobs)}
         rows = job_rows.read_jobs(tx, names, lock=True)
@@ -121,9 +136,23 @@ class _Writing:
     def _write_overlaps(self) -> None:
         """Whose policies changed gives its new overlap to its triggers' clocks."""
         rows = [self.jobs[change.name] for change in self.chunk.jobs]
-        if self.chunk.defaults is not None:
+        if self.chunk.for_all:
             rows = job_rows.all_jobs(self.tx, lock=True)
         job_rows.set_overlap(self.tx, {row.id: self._overlap(row) for row in rows})
+        if self.limits or self.chunk.limits is not None:
+            limit_rows.set_limit_keys(self.tx, {row.id: self._limit(row) for row in rows})
+
+    def _limit(self, row: JobRow) -> str | None:
+        limit = self.limits.get(group_of(row.spec)) if self.limits else None
+        return None if limit is None else limit_key(limit.id)
+
+    def _after(self, trigger: TriggerDefinition) -> tuple[int | None, str | None]:
+        """(the job that it follows, which ends) of a continuation; the nodes are told that the job is followed."""
+        if trigger.after is None:
+            return None, None
+        name, condition = trigger.after
+        job_rows.mark_followed(self.tx, self.jobs[name].id)
+        return self.jobs[name].id, condition
 
     def _overlap(self, row: JobRow) -> str:
         if row.id not in self.overlaps:
@@ -178,12 +207,13 @@ class _Writing:
         assert schedule is not None
         trigger = wanted.definition
         slot = schedule.slot_after(self.now)
-        if slot is None:
+        if slot is None and trigger.after is None:
             self.written.warnings.append(
                 f"trigger {trigger.key!r} has expired: it has no slot any more, and is done"
             )
         held = trigger.paused or trigger.group in self.paused_groups
         job = self.jobs[trigger.job]
+        after_job_id, after_on = self._after(trigger)
         return NewTrigger(
             group=trigger.group,
             name=trigger.name,
@@ -196,12 +226,15 @@ class _Writing:
             state=DONE if slot is None else WAITING,
             paused_at=self.now if trigger.paused else None,
             paused_by=self.chunk.who if trigger.paused else None,
+            after_job_id=after_job_id,
+            after_on=after_on,
             precedence=precedence(trigger.priority),
             overlap=self._overlap(job),
             skip_after=skip_after(trigger),
             next_fire_at=slot,
             next_run_at=None if held else slot,
             watermark=self.now,
+            limit_key=self._limit(job),
         )
 
     def _definition(self, each: Prepared, row: TriggerRow) -> DefinitionChange:
@@ -209,6 +242,7 @@ class _Writing:
         assert wanted is not None
         trigger = wanted.definition
         job = self.jobs[trigger.job]
+        after_job_id, after_on = self._after(trigger)
         return DefinitionChange(
             id=row.id,
             version=row.version,
@@ -220,9 +254,12 @@ class _Writing:
             spec_version=SPEC_VERSION,
             digest=wanted.digest,
             schedule_digest=wanted.schedule_digest,
+            after_job_id=after_job_id,
+            after_on=after_on,
             precedence=precedence(trigger.priority),
             overlap=self._overlap(job),
             skip_after=skip_after(trigger),
+            limit_key=self._limit(job),
         )
 
     def _close(self, each: Prepared, row: TriggerRow) -> int | None:
@@ -253,7 +290,7 @@ class _Writing:
             return
         watermark = row.watermark if row.state == RETIRED else self._close(each, row)
         slot = next_slot(each.schedule, trigger.max_fires, row, after=max(self.now, watermark or 0))
-        if slot is None and change.kind == REVIVE:
+        if slot is None and change.kind == REVIVE and trigger.after is None:
             self.written.warnings.append(f"trigger {change.key!r} has no slot any more, and is done")
         self.clocks.append(ClockChange(row.id, row.version, slot, None if held else slot, watermark))
         state = DONE if slot is None else WAITING

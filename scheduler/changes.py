@@ -8,6 +8,7 @@ from .desired import CODE, Wanted, WantedJob, WantedTrigger, in_code
 from .errors import Conflict
 from .store.definition_rows import NamespaceRow
 from .store.job_rows import ACTIVE, JobHead
+from .store.limit_rows import Limit
 from .store.trigger_rows import ERROR, RETIRED, TriggerHead
 
 ADD = "add"
@@ -33,6 +34,7 @@ class Seen:
     """{job id: triggers that use it} of jobs that may have to go."""
     defaults: Mapping[str, object] = field(default_factory=dict)
     defaults_namespace: str | None = None
+    limits: Mapping[str, Limit] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,11 @@ class Changes:
     kept: tuple[str, ...]
     """Triggers that left the file and stay (`prune` keep)."""
     warnings: tuple[str, ...]
+    new_limits: bool = False
 
     @property
     def nothing(self) -> bool:
-        return not (self.jobs or self.triggers or self.retired_jobs or self.new_defaults)
+        return not (self.jobs or self.triggers or self.retired_jobs or self.new_defaults or self.new_limits)
 
 
 def compare(wanted: Wanted, seen: Seen, *, prune: str) -> Changes:
@@ -111,6 +114,7 @@ def compare(wanted: Wanted, seen: Seen, *, prune: str) -> Changes:
         unchanged=tuple(unchanged),
         kept=tuple(head.key for head in left) if prune == "keep" else (),
         warnings=tuple(warnings),
+        new_limits=_new_limits(wanted, seen),
     )
 
 
@@ -213,6 +217,15 @@ def _new_defaults(wanted: Wanted, seen: Seen) -> bool:
     if seen.defaults and seen.defaults_namespace not in (None, wanted.namespace):
         raise _owned("cluster key", "cluster", str(seen.defaults_namespace))
     return dict(wanted.defaults) != dict(seen.defaults)
+
+
+def _new_limits(wanted: Wanted, seen: Seen) -> bool:
+    """Whether groups are to be limited otherwise; what programs add says nothing of groups, and changes none."""
+    for name in sorted(wanted.limits):
+        if name in seen.limits and seen.limits[name].namespace != wanted.namespace:
+            raise _owned("group limit", name, seen.limits[name].namespace)
+    mine = {name: limit.most for name, limit in seen.limits.items() if limit.namespace == wanted.namespace}
+    return mine != dict(wanted.limits)
 
 
 def _owned(what: str, name: str, owner: str) -> Conflict:

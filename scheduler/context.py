@@ -1,5 +1,6 @@
 """What one attempt is given, and what its body can ask: am I late, should I stop, what is my key."""
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -9,10 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..triggers.instant import from_instant
+from ..triggers.job import canonical
 from .clock import Clock
 from .errors import JobCancelled
 from .key_template import render_key
 from .loaded_job import LoadedJob
+from .payload import checked_data
 
 if TYPE_CHECKING:
     _Adapter = logging.LoggerAdapter[logging.Logger]
@@ -45,6 +48,13 @@ class RunRequest:
     """It holds a permit, which its end gives back."""
     incarnation: int = 0
     """Under which it was taken: its end is written under that one, whatever the node is by then."""
+    job_id: int = 0
+    followed: bool = False
+    """Triggers follow its job's ends: how it ends is looked at more closely."""
+    saved: Mapping[str, Any] | None = None
+    """What the job kept from its runs before; None for a job that keeps nothing."""
+    follows: int | None = None
+    """The firing whose end this one follows, of a continuation."""
 
 
 class JobContext:
@@ -58,6 +68,7 @@ class JobContext:
         "_log",
         "_on_cancel",
         "_progress",
+        "_saved",
         "_shields",
         "_told",
         "_wake",
@@ -78,6 +89,7 @@ class JobContext:
         self._data: Mapping[str, Any] | None = None
         self._log: _Adapter | None = None
         self._progress: Any = None
+        self._saved: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<JobContext {self.job} firing={self.firing_id} attempt={self.attempt}>"
@@ -138,6 +150,35 @@ class JobContext:
             request = self.request
             self._data = request.job.run_data(request.trigger_data, request.fire_data)
         return self._data
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """What this job keeps from run to run (`persist_data: true`): JSON values, yours to change.
+
+        It is written with the end of the run, failed ones too, in the same transaction; a run whose node was taken for
+        dead changes nothing. Raises RuntimeError for a job that keeps nothing.
+        """
+        if self._saved is None:
+            if self.request.saved is None:
+                raise RuntimeError(
+                    f"job {self.job!r} keeps no data: say persist_data: true in YAML, or @job(persist_data=True)"
+                )
+            self._saved = json.loads(json.dumps(self.request.saved))  # a copy down to its leaves
+        return self._saved
+
+    def saved_text(self) -> str | None:
+        """For runners: what is to be kept, as JSON text, where the body changed it; None where it did not.
+
+        Raises DefinitionError, naming the key, for what JSON cannot carry or a store will not hold.
+        """
+        if self._saved is None or self._saved == self.request.saved:
+            return None
+        return canonical(checked_data(self._saved, of=f"ctx.saved of job {self.job!r}"))
+
+    @property
+    def follows(self) -> int | None:
+        """The firing whose end this one follows; None for what is no continuation."""
+        return self.request.follows
 
     @property
     def idempotency_key(self) -> str:

@@ -300,4 +300,5 @@ def _manual(tx: Tx, row: TriggerRow, request_key: str, data: str | None) -> NewF
         timeout=policies.timeout,
         data=data,
         request_key=request_key,
+        limit_key=row.limit_key,
     )

@@ -73,6 +73,8 @@ class Deciding:
             return
         busy = exclusive and permits.busy(case.job.id)
         capacity = 0 if self._desk.order.startless else self._seats.free(case)
+        if clock.limit_key is not None:
+            capacity = min(capacity, permits.left_of_group(clock.limit_key))
         try:
             decision = decide(due, busy=busy, capacity=capacity, now=self._tx.now())
             cancelling = decision is None and wants_cancel(due, busy=busy, now=self._tx.now())
@@ -91,16 +93,16 @@ class Deciding:
         clock = case.clock
         key = self._permit_of(case, decision)
         for row in decision.rows:
-            place = self._place(case, row, key)
+            place, n = self._place(case, row, key)
             firing = self._new_firing(case, decision, row, place, key)
             if place == RUNNING:
-                self._seats.seated(case, len(self._inserts), firing)
+                self._seats.seated(case, len(self._inserts), firing, n)
             self._inserts.append(firing)
             self._desk.taken.due += place == DUE
         if clock.retrying:
             last = decision.rows[-1].scheduled_at if decision.rows else decision.watermark
             jobs = () if clock.retrying == OF_ANOTHER_JOB else (clock.job_id,)
-            supersede_retries(self._tx, clock.id, jobs, last)
+            supersede_retries(self._tx, clock.id, jobs, last, followed=case.job.followed)
         self._clocks.append(_advanced(clock, decision))
         if decision.done:
             self._finished.append(clock.id)
@@ -114,16 +116,17 @@ class Deciding:
         serial = bool(decision.rows) and decision.rows[-1].serial
         return self._desk.permits.serial(case.trigger.id) if serial else None
 
-    def _place(self, case: Case, row: Row, key: str | None) -> str:
-        """The state a row is born in; what has no permit or place yet (a serial backlog's rest) is due until it has."""
+    def _place(self, case: Case, row: Row, key: str | None) -> tuple[str, int | None]:
+        """The state a row is born in, and which of its limited group's permits it has.
+
+        What has no permit or place yet (a serial backlog's rest) is due until it has.
+        """
         if not row.runs:
-            return SKIPPED
-        permits = self._desk.permits
-        if (key is not None and not permits.free(key)) or not self._seats.take(case):
-            return DUE
-        if key is not None:
-            permits.occupy(key)
-        return self._seats.born
+            return SKIPPED, None
+        permits, group = self._desk.permits, case.clock.limit_key
+        if not permits.admit(key, group) or not self._seats.take(case):
+            return DUE, None
+        return self._seats.born, permits.occupy(key, group)
 
     def _new_firing(self, case: Case, decision: Decision, row: Row, place: str, key: str | None) -> NewFiring:
         compiled, job, clock = case.trigger, case.job, case.clock
@@ -170,6 +173,7 @@ class Deciding:
             policies.timeout,
             decision.next_fire_at,
             compiled.definition.end_at,
+            limit_key=clock.limit_key if row.runs else None,
         )
 
     # -- writing -----------------------------------------------------------------------------------------------------

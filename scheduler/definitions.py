@@ -67,6 +67,8 @@ class KnownJob:
     policies: JobPolicies
     """Effective: YAML over decorator over the cluster's defaults."""
     problem: str | None = None
+    followed: bool = False
+    """Whether triggers follow its ends."""
 
 
 @dataclass(slots=True)
@@ -203,7 +205,8 @@ class Definitions:
         except (TriggerError, ValueError, TypeError, KeyError, AttributeError) as error:
             problem = f"its job {row.name!r} cannot be read: {error}"
             return KnownJob(row.id, row.name, row.updated_at, None, JobPolicies(), problem)
-        return KnownJob(row.id, row.name, row.updated_at, definition, policies)
+        followed = bool(row.followed)
+        return KnownJob(row.id, row.name, row.updated_at, definition, policies, followed=followed)
 
     def set_defaults(self, text: str | None) -> None:
         """Take over the cluster's defaults (JSON text); what was made from older ones is forgotten."""

@@ -1,7 +1,7 @@
 """What a namespace wants: its declarations as rows and digests, worked out before any transaction begins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..triggers.job import JOB_SPEC_VERSION, JobDefinition, canonical, digest
@@ -25,6 +25,8 @@ class Declared(Protocol):
     def cluster_defaults(self) -> Mapping[str, Any]: ...
     @property
     def revision_digest(self) -> str: ...
+    @property
+    def limits(self) -> Mapping[str, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Wanted:
     jobs: Mapping[str, WantedJob]
     defaults: Mapping[str, Any]
     digest: str
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """{group: how many firings of its jobs run at once}."""
 
 
 def wanted_of(declared: Declared) -> Wanted:
@@ -84,11 +88,22 @@ def wanted_of(declared: Declared) -> Wanted:
     triggers = {trigger.key: WantedTrigger.of(trigger) for trigger in declared.triggers}
     jobs = {job.name: _wanted_job(job, declared.namespace) for job in declared.jobs}
     for trigger in declared.triggers:
-        if trigger.job not in jobs:
-            jobs[trigger.job] = in_code(trigger.job)
+        for name in named(trigger):
+            if name not in jobs:
+                jobs[name] = in_code(name)
     return Wanted(
-        declared.namespace, triggers, jobs, dict(declared.cluster_defaults), declared.revision_digest
+        declared.namespace,
+        triggers,
+        jobs,
+        dict(declared.cluster_defaults),
+        declared.revision_digest,
+        dict(declared.limits),
     )
+
+
+def named(trigger: TriggerDefinition) -> tuple[str, ...]:
+    """The jobs that a trigger names: the one it runs, and the one it follows."""
+    return (trigger.job,) if trigger.after is None else (trigger.job, trigger.after[0])
 
 
 def in_code(name: str) -> WantedJob:

@@ -51,8 +51,8 @@ class Seats(Protocol):
     def take(self, case: Case) -> bool:
         """One of them gets a place, if there is one left."""
 
-    def seated(self, case: Case, place: int, firing: NewFiring) -> None:
-        """The firing that got it, and its place among the rows to insert."""
+    def seated(self, case: Case, place: int, firing: NewFiring, n: int | None) -> None:
+        """The firing that got it, its place among the rows to insert, and which of its group's permits it has."""
 
 
 def run_on(trigger: CompiledTrigger | None, job: KnownJob) -> tuple[str, ...]:

@@ -16,7 +16,16 @@ def job_policies(spec: str, loaded: str | None, defaults: Mapping[str, Any]) -> 
     """The effective policies of a job row (JSON texts); raises DefinitionError for a row that cannot be read."""
     said = JobPolicies.from_spec(_mapping(spec))
     decorated = JobPolicies.from_spec(_mapping(loaded) if loaded else {})
-    return said.over(decorated).over(JobPolicies.from_spec(defaults))
+    weakest = JobPolicies.from_spec(defaults)
+    return said.over(decorated).in_turns(weakest.overlap).over(weakest)
+
+
+def run_policies(spec: str, loaded: str | None, defaults: str | None) -> JobPolicies:
+    """The same from a cluster's defaults as they are stored; of a row that cannot be read nothing is said here."""
+    try:
+        return job_policies(spec, loaded, _mapping(defaults) if defaults else {})
+    except TriggerError:
+        return JobPolicies()
 
 
 def overlap_of(spec: str, loaded: str | None, defaults: Mapping[str, Any]) -> str:
@@ -25,6 +34,11 @@ def overlap_of(spec: str, loaded: str | None, defaults: Mapping[str, Any]) -> st
         return job_policies(spec, loaded, defaults).overlap or NO_OVERLAP_SAID
     except TriggerError:
         return NO_OVERLAP_SAID
+
+
+def group_of(spec: str) -> str:
+    """The group that a job's row (JSON text) names."""
+    return str(_mapping(spec).get("group", "default"))
 
 
 def skip_after(trigger: TriggerDefinition) -> int | None:

@@ -29,6 +29,11 @@ def serial_key(trigger_id: int) -> str:
     return f"trigger:{trigger_id}"
 
 
+def limit_key(group_id: int) -> str:
+    """The permits of a limited group."""
+    return f"group:{group_id}"
+
+
 class NewFiring(NamedTuple):
     """A ledger row about to be inserted; the fields are the columns of qsched_firings, instants in µs."""
 
@@ -68,3 +73,5 @@ class NewFiring(NamedTuple):
     data: str | None = None
     request_key: str | None = None
     of_firing: int | None = None
+    limit_key: str | None = None
+    """The permits of its job's limited group, of which it needs one."""

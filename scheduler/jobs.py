@@ -35,6 +35,7 @@ class JobOptions(TypedDict, total=False):
     run_in: str
     key: str
     data: Mapping[str, Any]
+    persist_data: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,10 @@ def _mark(function: Any, said: dict[str, Any]) -> Any:
     name = str(said.get("name") or getattr(function, "__name__", ""))
     _check_function(function, name)
     policies = JobPolicies(**{key: value for key, value in said.items() if key not in ("name", "data")})
+    try:
+        policies.in_turns(None)
+    except DefinitionError as error:
+        raise DefinitionError(f"job {name!r}: {error}") from error
     _check_run_in(function, name, policies.run_in)
     setattr(function, MARK, JobDeclaration(name, function, policies, said.get("data", {})))
     return function
@@ -164,10 +169,13 @@ def _job_name(value: object) -> str:
     return value
 
 
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise DefinitionError(f"@job request_recovery must be True or False, and {value!r} is neither")
-    return value
+def _flag(name: str) -> Callable[[object], bool]:
+    def check(value: object) -> bool:
+        if not isinstance(value, bool):
+            raise DefinitionError(f"@job {name} must be True or False, and {value!r} is neither")
+        return value
+
+    return check
 
 
 def _count(value: object) -> int:
@@ -220,12 +228,13 @@ def _key(value: object) -> str:
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "name": _job_name,
-    "request_recovery": _flag,
+    "request_recovery": _flag("request_recovery"),
     "max_recoveries": _count,
     "retry": _retry,
     "overlap": _overlap,
     "timeout": _timeout,
     "run_in": _run_in,
     "key": _key,
+    "persist_data": _flag("persist_data"),
     "data": lambda value: checked_data(value, of="@job"),
 }

@@ -8,6 +8,7 @@ from .firing import CANCELLED, DUE, LOST
 from .outcome import INTERRUPTED
 from .store.finish import Ending, finish_ours
 from .store.firing_rows import OpenFiring, running_here
+from .store.followers import followers
 from .store.node_rows import STOPPED, lock_own, set_state
 from .store.release import release
 from .store.sweep_rows import LEFT_FOR
@@ -44,7 +45,8 @@ def leave(
     seen = running_here(tx, incarnation)
     # All of their triggers' clocks before the first of the firings, in the order of the house; and all before the first look
     # at the clock, so that what is due a second later is so a second after the commit, and not after the waiting.
-    lock_clocks(tx, {row.trigger_id for row in seen if row.trigger_id is not None})
+    following = followers(tx, {row.job_id for row in seen})
+    lock_clocks(tx, following | {row.trigger_id for row in seen if row.trigger_id is not None})
     lock_firings(tx, {row.id for row in seen})
     # Read again: whoever held them may have asked for a cancel.
     rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
@@ -82,4 +84,6 @@ def _ending(row: OpenFiring, incarnation: int, now: int) -> Ending:
         recoveries=row.recoveries,
         recovering=row.recoveries > 0,
         started_at=row.started_at,
+        job_id=row.job_id,
+        followed=True,
     )

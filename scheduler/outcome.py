@@ -48,6 +48,10 @@ class Outcome:
     permanent: bool = False
     result: str | None = None
     """What a successful job gave back, as text."""
+    saved: str | None = None
+    """What the job keeps for its next run, where this one changed it: a JSON object."""
+    output: str | None = None
+    """What it wrote, where `result` or `error_message` hold only a part of that: a JSON object."""
 
     def __post_init__(self) -> None:
         for name, most in _HEADS.items():

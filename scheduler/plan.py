@@ -164,7 +164,8 @@ class _Planning:
             notes.append(f"was {change.head.key}: keeps its history")
         if change.kind == REVIVE:
             notes.append("was retired: goes on with its history")
-        if change.wanted is not None and self._next(change, row) is None:
+        slots = change.wanted is not None and change.wanted.definition.after is None
+        if slots and self._next(change, row) is None:
             notes.append("has no slot any more: stored as done")
         if row is not None:
             span = span_owed(row, stored, now=self.now)

@@ -57,7 +57,7 @@ class ForAll:
     def _is_on_time(self, case: Case) -> bool:
         return case.clock.next_run_at > self._desk.order.since
 
-    def seated(self, case: Case, place: int, firing: NewFiring) -> None:
+    def seated(self, case: Case, place: int, firing: NewFiring, n: int | None) -> None:
         """Whoever takes it will see to the rest."""
 
 
@@ -90,7 +90,7 @@ class Plan:
             return taken
         desk.read_jobs({clock.job_id for clock in clocks})
         compiled = desk.definitions.compiled(tx, clocks)
-        desk.permits.look(clocks, ())
+        desk.permits.look(clocks, (), plans=True)
         deciding = Deciding(desk, ForAll(desk, room, self._strangers))
         for clock in in_order(clocks, desk.order.on_time):
             assert isinstance(clock, DueClock)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..triggers.errors import DefinitionError
 from ..triggers.job import JobDefinition
 from .errors import AppError, JobUnloadable
 from .jobs import JobDeclaration, check_run_in, declaration_of
@@ -77,6 +78,10 @@ class JobRegistry:
         policies = definition.policies.over(declared.policies)
         if problem := check_run_in(policies.run_in, is_async=is_async):
             raise JobUnloadable(f"job {definition.name!r} ({target}): {problem}")
+        try:
+            policies.in_turns(None)
+        except DefinitionError as error:
+            raise JobUnloadable(f"job {definition.name!r} ({target}): {error}") from error
         data = {**declared.data, **definition.data}
         place = target if ":" in target else f"{function.__module__}:{function.__qualname__}"
         return LoadedJob(

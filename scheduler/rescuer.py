@@ -231,6 +231,9 @@ def _ending(firing: OpenFiring, who: Mapping[int, Owner], now: int, *, final: bo
         recovering=firing.recoveries > 0,
         started_at=firing.started_at,
         next_at=firing.next_at,
+        limit_key=firing.limit_key,
+        job_id=firing.job_id,
+        followed=True,
     )
 
 

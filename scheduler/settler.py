@@ -4,29 +4,25 @@ An outcome keeps its place in the node's hand until it has landed or was fenced:
 it likes, and nothing is lost or run in its stead.
 """
 
-import json
 import logging
 import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from ..triggers.instant import SECOND
-from ..triggers.retry import RetryPolicy
 from .context import RunRequest
 from .episode import Episode
 from .errors import StoreError, StoreUnavailable
 from .firing import DUE
-from .outcome import CANCELLED, INTERRUPTED, LOST, SUCCEEDED, Outcome
+from .judging import Ended, Judging, rows_of
+from .outcome import CANCELLED, INTERRUPTED, SUCCEEDED, Outcome
 from .parts import Parts
 from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before
-from .store.firing_rows import OpenFiring, open_firings
 from .store.release import release
 from .store.trouble import Trouble, trouble_of
 from .store.tx import Tx
-from .verdict import EndedAttempt, Verdict, judge
 
 _MOST = 500
 """Outcomes settled in one transaction."""
@@ -41,15 +37,6 @@ _REFUSED = 60.0
 log = logging.getLogger("qsched.settler")
 
 
-class Ended(NamedTuple):
-    """A body that ended (`outcome`), or that was not begun (None); `at` is monotonic."""
-
-    request: RunRequest
-    incarnation: int
-    outcome: Outcome | None
-    at: float
-
-
 class Settler:
     """Used as the worker pool's owner; `step` runs in one thread of its own."""
 
@@ -58,6 +45,7 @@ class Settler:
         self._freed = freed
         self._queue: SimpleQueue[Ended | None] = SimpleQueue()
         self._random = random.Random()
+        self._judging = Judging(parts, self._random)
         self._refused: dict[tuple[int, int], Ended] = {}
         self._refused_again = 0.0
         self._episode = Episode(parts.clock)
@@ -260,12 +248,12 @@ class Settler:
     def _write(self, tx: Tx, ended: list[Ended], *, careful: bool) -> list[tuple[Ended, Ending, bool]]:
         """(what ended, how it was judged, whether it landed) for each."""
         now, monotonic = tx.now(), self._parts.clock.monotonic()
-        rows = self._rows(tx, ended)
+        rows = rows_of(tx, ended)
         endings = []
         for each in ended:
             # Failure time is when the body ended, not when the database could hear of it.
             at = now - max(0, int((monotonic - each.at) * SECOND))
-            endings.append(self._judged(tx, each, rows.get(each.request.firing_id), at))
+            endings.append(self._judging.ending(tx, each, rows.get(each.request.firing_id), at))
         if not careful:
             finish(tx, endings)
             return [(each, ending, True) for each, ending in zip(ended, endings, strict=True)]
@@ -278,82 +266,6 @@ class Settler:
             )
             for each, ending in zip(ended, endings, strict=True)
         ]
-
-    def _rows(self, tx: Tx, ended: list[Ended]) -> dict[int, OpenFiring]:
-        """What the rows say of those that need more than a happy end."""
-        wanted = [
-            each.request.firing_id
-            for each in ended
-            if each.request.exclusive or (each.outcome is not None and each.outcome.kind != SUCCEEDED)
-        ]
-        return open_firings(tx, wanted)
-
-    def _judged(self, tx: Tx, each: Ended, row: OpenFiring | None, at: int) -> Ending:
-        request, outcome = each.request, each.outcome
-        assert outcome is not None
-        if row is not None and row.cancel_requested_at is not None and outcome.kind != SUCCEEDED:
-            outcome = replace(outcome, kind=CANCELLED)  # however it ended: it is not to begin anew elsewhere
-        if row is None:  # success and no permit: nothing else of the row matters
-            who = (request.firing_id, each.incarnation, request.fence)
-            return Ending(*who, None, None, SUCCEEDED, SUCCEEDED, at, note=outcome.result)
-        verdict, recovers = self._verdict(tx, request, row, outcome, at)
-        return Ending(
-            request.firing_id,
-            each.incarnation,
-            request.fence,
-            row.trigger_id,
-            row.permit_key,
-            verdict.state,
-            outcome.kind,
-            at,
-            error=_error_text(outcome),
-            note=outcome.result if verdict.state == SUCCEEDED else verdict.why,
-            retry_dropped=verdict.dropped,
-            pause_trigger=verdict.pause_trigger,
-            run_at=verdict.run_at,
-            attempt=row.attempt,
-            next_attempt=row.attempt + int(verdict.retry),
-            refires=row.refires + int(verdict.refire),
-            recoveries=row.recoveries + int(recovers),
-            recovering=row.recoveries > 0,
-            started_at=row.started_at,
-            next_at=row.next_at,
-        )
-
-    def _verdict(
-        self, tx: Tx, request: RunRequest, row: OpenFiring, outcome: Outcome, at: int
-    ) -> tuple[Verdict, bool]:
-        """The judgement, and whether it is a recovery: an attempt that was lost and is due again, so many times at most."""
-        verdict = judge(
-            outcome,
-            EndedAttempt(
-                attempt=row.attempt,
-                failed_at=at,
-                refires=row.refires,
-                next_at=row.next_at,
-                retry_until=row.retry_until,
-                first_started_at=row.first_started_at,
-                request_recovery=bool(row.request_recovery),
-            ),
-            policy=self._policy(tx, request, row) if outcome.kind != SUCCEEDED else None,
-            random=self._random.random,
-        )
-        recovers = outcome.kind == LOST and verdict.state == DUE
-        if recovers and row.recoveries >= row.max_recoveries:
-            return Verdict("lost", f"{verdict.why}; recovered {row.recoveries} times already"), False
-        return verdict, recovers
-
-    def _policy(self, tx: Tx, request: RunRequest, row: OpenFiring) -> RetryPolicy | None:
-        """Looked up at failure time: trigger, job, cluster; `none` (no retries) stops the search."""
-        definitions = self._parts.definitions
-        trigger_id = row.trigger_id or row.requested_trigger_id
-        trigger = None if trigger_id is None else definitions.trigger(tx, trigger_id)
-        if trigger is not None and trigger.definition.retry is not None:
-            return trigger.definition.retry
-        job = definitions.jobs(tx, [row.job_id]).get(row.job_id)
-        return (
-            request.job.policies.retry if job is None else job.policies.retry
-        )  # the cluster's default is in there
 
     def _tell(self, verdicts: list[tuple[Ended, Ending, bool]]) -> None:
         for each, ending, landed in verdicts:
@@ -390,10 +302,3 @@ def _said_of(ending: Ending) -> tuple[int, str]:
         return logging.WARNING, "firing.handed_over" if ending.outcome == INTERRUPTED else "firing.retry"
     wanted = ending.state == CANCELLED
     return logging.WARNING if wanted else logging.ERROR, f"firing.{ending.state}"
-
-
-def _error_text(outcome: Outcome) -> str | None:
-    if outcome.error_type is None and outcome.error_message is None:
-        return None
-    said = {"type": outcome.error_type, "message": outcome.error_message, "traceback": outcome.traceback}
-    return json.dumps({name: text for name, text in said.items() if text is not None}, ensure_ascii=False)

@@ -5,11 +5,12 @@ from typing import Any
 from .definitions import CompiledTrigger
 from .desk import Case, Desk, run_on
 from .errors import SchedulerError
-from .firing import RUNNING, NewFiring
+from .firing import FAILED, RUNNING, NewFiring
 from .loaded_job import LoadedJob
-from .store import take_rows
+from .store import job_rows, take_rows
+from .store.followers import End, follow, followers
 from .store.take_rows import DueFiring
-from .taken import Late, Starting, request_again, start_row
+from .taken import Late, Runs, Starting, request_again, start_row
 
 
 class Places:
@@ -23,6 +24,7 @@ class Places:
         self._loaded: dict[int, LoadedJob] = {}
         self._starting: dict[int, Starting] = {}
         self._started: list[tuple[Any, ...]] = []
+        self._unreadable: list[End] = []
 
     # -- new ones ----------------------------------------------------------------------------------------------------
 
@@ -49,8 +51,8 @@ class Places:
         self._left -= 1
         return True
 
-    def seated(self, case: Case, place: int, firing: NewFiring) -> None:
-        self._starting[place] = Starting(firing, self._loaded[case.job.id], case.trigger)
+    def seated(self, case: Case, place: int, firing: NewFiring, n: int | None) -> None:
+        self._starting[place] = Starting(firing, self._loaded[case.job.id], case.trigger, case.job, n)
 
     # -- due ones ----------------------------------------------------------------------------------------------------
 
@@ -70,8 +72,8 @@ class Places:
             taken.to_load.add(job.id)
             taken.left += 1
             return
-        key = firing.permit_key
-        if key is not None and not desk.permits.free(key):
+        key, group = firing.permit_key, firing.limit_key
+        if not desk.permits.admit(key, group):
             taken.left += 1
             return
         trigger_id = firing.trigger_id or firing.requested_trigger_id
@@ -83,14 +85,14 @@ class Places:
             taken.late.setdefault(trigger.id, Late(trigger)).job_ids.add(firing.job_id)
             return
         try:
-            request = request_again(firing, loaded, trigger, desk.who, desk.tx.now())
+            request = request_again(firing, Runs(loaded, job, trigger), desk.who, desk.tx.now())
         except ValueError as error:
             taken.failed[firing.id] = f"its data cannot be read: {error}"
+            self._unreadable.append(End(firing.id, job.id, FAILED))
             return
         self._left -= 1
-        if key is not None:
-            desk.permits.occupy(key)
-            desk.permits.give(key, firing.id, firing.fence + 1)
+        n = desk.permits.occupy(key, group)
+        self._give(firing, firing.id, firing.fence + 1, n)
         self._started.append(start_row(firing, desk.who.incarnation, desk.order.take_no, desk.tx.now()))
         taken.requests.append(request)
 
@@ -105,14 +107,32 @@ class Places:
         """Write the ends of due firings that can never run."""
         for firing_id, reason in self._desk.taken.failed.items():
             take_rows.fail_due(self._desk.tx, firing_id, reason)
+        tx, ends = self._desk.tx, self._unreadable
+        follow(tx, ends, followers(tx, {end.job_id for end in ends}))
 
     def write(self, ids: list[int]) -> None:
         """Write what was started; `ids` are the new rows'."""
         desk = self._desk
         for place, starting in self._starting.items():
             desk.taken.requests.append(starting.request(ids[place], desk.who))
-            if starting.firing.permit_key is not None:
-                desk.permits.give(starting.firing.permit_key, ids[place], 1)
+            self._give(starting.firing, ids[place], 1, starting.n)
         if take_rows.start_due(desk.tx, self._started) != len(self._started):
             raise SchedulerError("a locked firing moved: the take is undone")
         desk.permits.write()
+        self._read_saved()
+
+    def _give(self, firing: DueFiring | NewFiring, firing_id: int, fence: int, n: int | None) -> None:
+        permits = self._desk.permits
+        if firing.permit_key is not None:
+            permits.give(firing.permit_key, 0, firing_id, fence)
+        if firing.limit_key is not None and n is not None:
+            permits.give(firing.limit_key, n, firing_id, fence)
+
+    def _read_saved(self) -> None:
+        """What jobs keep between their runs. The permit is locked by now: whoever held it has written, or never will."""
+        keeping = [request for request in self._desk.taken.requests if request.saved is not None]
+        if not keeping:
+            return
+        found = job_rows.read_saved(self._desk.tx, {request.job_id for request in keeping})
+        for request in keeping:
+            request.saved = found.get(request.job_id, {})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..triggers.instant import rfc3339
 from .context import RunRequest
-from .definitions import CompiledTrigger
+from .definitions import CompiledTrigger, KnownJob
 from .errors import SchedulerError
 from .firing import DUE, RUNNING, NewFiring
 from .identity import Identity, Term
@@ -125,6 +125,9 @@ class Starting(NamedTuple):
     firing: NewFiring
     job: LoadedJob
     trigger: CompiledTrigger
+    known: KnownJob
+    n: int | None = None
+    """Which of its limited group's permits it has."""
 
     def request(self, firing_id: int, who: Identity) -> RunRequest:
         """The request to run it."""
@@ -141,24 +144,34 @@ class Starting(NamedTuple):
             late=firing.noticed_at - firing.scheduled_at,
             trigger_data=trigger.definition.data,
             timeout=firing.timeout,
-            exclusive=firing.permit_key is not None,
+            exclusive=firing.permit_key is not None or firing.limit_key is not None,
             incarnation=firing.incarnation or 0,
+            job_id=self.known.id,
+            followed=self.known.followed,
+            saved=_NO_DATA if self.known.policies.persist_data else None,
         )
 
 
-def request_again(
-    firing: DueFiring, job: LoadedJob, trigger: CompiledTrigger | None, who: Identity, now: int
-) -> RunRequest:
+class Runs(NamedTuple):
+    """What a due firing runs: its job, loaded here and as the store knows it, and its trigger, if it has one."""
+
+    loaded: LoadedJob
+    known: KnownJob
+    trigger: CompiledTrigger | None
+
+
+def request_again(firing: DueFiring, runs: Runs, who: Identity, now: int) -> RunRequest:
     """The request to run a due firing: a retry, a manual start, a slot that was handed on.
 
     Raises ValueError where its data cannot be read.
     """
+    trigger = runs.trigger
     slot = firing.trigger_id is not None
     key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}" if slot else firing.request_key
     return RunRequest(
         firing_id=firing.id,
         fence=firing.fence + 1,
-        job=job,
+        job=runs.loaded,
         trigger=firing.trigger_name,
         scheduled_at=firing.scheduled_at,
         fired_at=now,
@@ -170,8 +183,12 @@ def request_again(
         trigger_data=_NO_DATA if trigger is None else trigger.definition.data,
         fire_data=_NO_DATA if firing.data is None else _mapping(firing.data),
         timeout=firing.timeout,
-        exclusive=firing.permit_key is not None,
+        exclusive=firing.permit_key is not None or firing.limit_key is not None,
         incarnation=who.incarnation,
+        job_id=firing.job_id,
+        followed=runs.known.followed,
+        saved=_NO_DATA if runs.known.policies.persist_data else None,
+        follows=firing.of_firing if firing.reason == "after" else None,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .declaration_files import Source, Sources, revision
+from .declaration_groups import read_limits
 from .declaration_jobs import Jobs
 from .declaration_lint import Lint
 from .declaration_merge import job_policies
@@ -33,6 +34,8 @@ class Declarations:
     """Fingerprint of the bytes of all files; variables are in it by name, never by value."""
     warnings: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """{group: how many firings of its jobs run at once}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ class _Reading:
         lint = Lint(jobs, cluster, self.options.now)
         for declared in triggers.declared.values():
             lint.trigger(declared)
+        limits = read_limits(files)
+        lint.circles(triggers.declared.values())
         for source in files:
             lint.file(source)
         if not self.options.allow_empty:
@@ -86,6 +91,7 @@ class _Reading:
             revision_digest=revision(files),
             warnings=tuple(problems),
             files=tuple(source.file for source in files),
+            limits=limits,
         )
 
     def _problems(self, files: Sequence[Source]) -> list[Problem]:

@@ -108,7 +108,7 @@ class Jobs:
             message = f"`{target}` gets other defaults here than in {self.places[target][0].file}"
             complain(source, path, Wrong("E025", message, "declare it once, under `jobs`", ("job",)))
 
-    def refer(self, name: str, source: Source, path: Path) -> bool:
+    def refer(self, name: str, source: Source, path: Path, at: Path = ("job",)) -> bool:
         """Whether a trigger's `job:` names a job there is; one of the code is out of reach of defaults."""
         if name in self.names:
             return True
@@ -118,7 +118,7 @@ class Jobs:
         self.unknown += 1
         meant = nearest(name, [*self.names, *self.known]) if self.unknown <= _SUGGESTED else None
         hint = f"did you mean `{meant}`?" if meant else "declare it under `jobs`, or write module:function"
-        complain(source, path, Wrong("E024", f"there is no job `{name}`", hint, ("job",)))
+        complain(source, path, Wrong("E024", f"there is no job `{name}`", hint, at))
         return False
 
     def check_variables(self, said: Mapping[str, Any], source: Source, path: Path) -> None:
@@ -134,7 +134,7 @@ class Jobs:
 
 def _check(kind: str, said: Mapping[str, Any], source: Source, path: Path) -> None:
     """Keys that the kind of job has no use for, and texts that cannot work."""
-    for key in ("env", "cwd") if kind == "python" else ("run_in",):
+    for key in ("env", "cwd") if kind == "python" else ("run_in", "persist_data"):
         if key in said:
             message = f"`{key}` has no meaning for a `{kind}` job"
             complain(source, path, Wrong("E026", message, "remove it", (key,), True))

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from .after import CONDITIONS
 from .declaration_fields import whole, word_of
 from .declaration_types import (
     Boolean,
@@ -148,10 +149,36 @@ class JobKeys(PolicyKeys, total=False):
     env: Annotated[Environment, Field(description="of a command; ${VAR} is expanded where it runs")]
     cwd: Text
     key: Annotated[Text, Field(description="idempotency key over data, as in invoice:{order_id}")]
+    persist_data: Annotated[
+        Boolean, Field(description="keep ctx.saved from run to run; its runs take turns (overlap: queue)")
+    ]
     data: Annotated[Data, Field(description="keyword arguments")]
     group: Name
     tags: Names
     description: Text
+
+
+def _short_after(value: object) -> object:
+    return {"job": value} if isinstance(value, str) else value
+
+
+class AfterKeys(TypedDict, total=False):
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    job: Annotated[
+        Text, Field(description="the job that is followed: of the files or of the code, or module:function")
+    ]
+    on: Annotated[
+        str, _words(*CONDITIONS), Field(description="which of its ends: succeeded, unless said otherwise")
+    ]
+
+
+class GroupKeys(TypedDict, total=False):
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    limit: Annotated[
+        int,
+        _whole(1, 10_000),
+        Field(description="how many firings of the group's jobs run at once, in the cluster"),
+    ]
 
 
 class TriggerKeys(JobKeys, total=False):
@@ -162,6 +189,11 @@ class TriggerKeys(JobKeys, total=False):
     every: Annotated[Duration, Field(description="a fixed interval")]
     anchor: Annotated[Time, Field(description="where `every` counts from; else start_at, else the epoch")]
     at: Annotated[Time, Field(description="once")]
+    after: Annotated[
+        AfterKeys,
+        BeforeValidator(_short_after),
+        Field(description="a continuation: when a firing of this job has ended"),
+    ]
     job: Annotated[Text, Field(description="a job of the files or of the code, or module:function")]
     start_at: Time
     end_at: Annotated[Time, Field(description="inclusive")]
@@ -185,11 +217,12 @@ class FileKeys(TypedDict, total=False):
     include: Annotated[Texts, Field(description="files or globs, relative to this file")]
     defaults: DefaultsKeys
     cluster: ClusterKeys
+    groups: Annotated[dict[str, GroupKeys], Field(description="limits of the groups that jobs name")]
     jobs: dict[str, JobKeys]
     triggers: dict[str, TriggerKeys]
 
 
-SCHEDULES: Final = ("cron", "quartz", "every", "at")
+SCHEDULES: Final = ("cron", "quartz", "every", "at", "after")
 KINDS: Final = ("python", "command")
 POLICIES_OF_JOBS: Final = tuple(PolicyKeys.__annotations__)
 ONLY_OF_JOBS: Final = (
@@ -199,15 +232,14 @@ ONLY_OF_JOBS: Final = (
     "timeout",
     "run_in",
     "key",
+    "persist_data",
     "env",
     "cwd",
 )
 """What a trigger may say only when it declares its own job."""
 
 LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "delay", "any", "all")
-LATER: Final = frozenset(
-    (*LATER_SCHEDULES, "http", "exclude", "calendars", "jitter", "splay", "persist_data", "unique_key")
-)
+LATER: Final = frozenset((*LATER_SCHEDULES, "http", "exclude", "calendars", "jitter", "splay", "unique_key"))
 """Keys of the format that this version refuses instead of ignoring."""
 
 OTHER_WORDS: Final = {

@@ -1,6 +1,6 @@
 """What is allowed and seldom meant: schedules that are over, retries that never fit, old booleans."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +40,8 @@ class Lint:
             code = "W003" if " is read as " in remark else "W002"
             message, _, hint = remark.partition("; ")
             complain(declared.source, declared.path, Wrong(code, message, hint, kind_path))
+        if kind == "after":
+            return
         if declared.schedule.slot_after(self.now) is None:
             self._over(declared, kind)
         self._retry(declared, inner, kind)
@@ -95,6 +97,19 @@ class Lint:
             slot = schedule.slot_after(slot)
         return min((later - sooner for sooner, later in pairwise(slots)), default=None)
 
+    def circles(self, triggers: Collection[Declared]) -> None:
+        """Refuse continuations that lead back to themselves: they would run for ever."""
+        leads: dict[str, list[Declared]] = {}
+        for declared in triggers:
+            if declared.definition.after is not None:
+                leads.setdefault(declared.definition.after[0], []).append(declared)
+        for declared in triggers:
+            if declared.definition.after is not None and _leads_to(leads, declared):
+                message = f"{declared.definition.key} follows, in the end, itself: it would run for ever"
+                complain(
+                    declared.source, declared.path, Wrong("E026", message, "break the circle", ("after",))
+                )
+
     def file(self, source: Source) -> None:
         """Note old booleans in data, and defaults that cannot reach jobs of the code."""
         for section in ("jobs", "triggers"):
@@ -122,3 +137,19 @@ class Lint:
         )
         for name, item in items:
             self._old_booleans(item, source, (*path, name))
+
+
+def _leads_to(leads: Mapping[str, list[Declared]], start: Declared) -> bool:
+    """Whether the job that a continuation runs is followed, by whatever way, by that continuation."""
+    seen: set[str] = set()
+    ahead = [start.definition.job]
+    while ahead:
+        job = ahead.pop()
+        if job in seen:
+            continue
+        seen.add(job)
+        for follower in leads.get(job, ()):
+            if follower is start:
+                return True
+            ahead.append(follower.definition.job)
+    return False

@@ -70,7 +70,15 @@ def job_policies(said: Mapping[str, Any], document: Document, path: Path) -> Job
     values["retry"] = retry_policy(said.get("retry"), document, path)[0]
     if "run_on" in values:
         values["run_on"] = tuple(values["run_on"])
-    return JobPolicies(**values, key=said.get("key"))
+    policies = JobPolicies(**values, key=said.get("key"), persist_data=said.get("persist_data"))
+    try:
+        policies.in_turns(None)
+    except TriggerError as error:
+        message, _, hint = str(error).partition(": ")
+        document.problems.append(
+            document.at_path((*path, "persist_data"), "E026", message, hint=hint, key=True)
+        )
+    return policies
 
 
 def misfire_rule(said: Mapping[str, Any] | None) -> MisfireRule:

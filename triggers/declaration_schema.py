@@ -5,6 +5,7 @@ from typing import Any
 from .declaration_keys import (
     KINDS,
     SCHEDULES,
+    AfterKeys,
     FileKeys,
     JobKeys,
     MisfireKeys,
@@ -39,6 +40,7 @@ def json_schema() -> dict[str, Any]:
     ]
     _shorthand(definitions, MisfireKeys.__name__, [short_misfire])
     _shorthand(definitions, RetryKeys.__name__, short_retry)
+    _shorthand(definitions, AfterKeys.__name__, [{"type": "string"}])
     return made
 
 

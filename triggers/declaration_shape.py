@@ -11,9 +11,11 @@ from .declaration_fields import Wrong, nearest
 from .declaration_keys import (
     LATER,
     OTHER_WORDS,
+    AfterKeys,
     ClusterKeys,
     DefaultsKeys,
     FileKeys,
+    GroupKeys,
     JobKeys,
     MisfireKeys,
     RetryKeys,
@@ -30,6 +32,8 @@ _PLACES: Mapping[str, Any] = {
     "cluster": ClusterKeys,
     "retry": RetryKeys,
     "misfire": MisfireKeys,
+    "after": AfterKeys,
+    "groups": GroupKeys,
     "": FileKeys,
 }
 _FEW = 12
@@ -40,6 +44,8 @@ _SAID_OF = {
     "cluster": "`cluster`",
     "retry": "`retry`",
     "misfire": "`misfire`",
+    "after": "`after`",
+    "groups": "a group",
     "": "the top of the file",
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .after import SUCCEEDED
 from .declaration_fields import Wrong, is_target, name_fault
 from .declaration_files import Source
 from .declaration_jobs import Jobs, complain, raw_at
@@ -97,6 +98,8 @@ class Triggers:
         self.jobs.check_variables({"data": said.get("data")}, source, path)
         if kind is None or kind not in said:
             return
+        if kind == "after" and not self._followed(said, source, path):
+            return
         definition = self._definition(kind, job or "", said, (source, path))
         schedule = _compiled(definition, kind, source, path)
         if schedule is not None:
@@ -114,6 +117,8 @@ class Triggers:
         zone = full.get("time_zone", "UTC")
         times = _Times(zone, said)
         schedule = {kind: times.of("at") if kind == "at" else said[kind]}
+        if kind == "after":
+            schedule = {"after": said[kind]["job"], "on": said[kind].get("on", SUCCEEDED)}
         if kind == "every" and "anchor" in said:
             schedule["anchor"] = times.of("anchor")
         start_at, end_at = times.of("start_at"), times.of("end_at")
@@ -181,6 +186,18 @@ class Triggers:
             self.jobs.from_target(job, source, path)
         return job if self.jobs.refer(job, source, path) else None
 
+    def _followed(self, said: Mapping[str, Any], source: Source, path: Path) -> bool:
+        """Whether `after` names a job that there is."""
+        job = said["after"].get("job")
+        at = ("after", "job") if isinstance(raw_at(source, path).get("after"), Mapping) else ("after",)
+        if job is None:
+            hint = "write after: name, or after: {job: name, on: failed}"
+            complain(source, path, Wrong("E013", "`after` does not say which job", hint, ("after",)))
+            return False
+        if is_target(job) and self.jobs.places.get(job, ("", ("",)))[1][0] != "jobs":
+            self.jobs.from_target(job, source, path)
+        return self.jobs.refer(job, source, path, at)
+
     def _check_renamed(self, said: Mapping[str, Any], source: Source, path: Path) -> None:
         old = said.get("renamed_from")
         if old in self.places:
@@ -200,6 +217,9 @@ class _Times:
         return None if moment is None else moment.instant(self.zone)
 
 
+_OF_SLOTS = ("start_at", "end_at", "max_fires", "misfire", "dst", "time_zone")
+
+
 def _schedule_kind(raw: Mapping[str, Any], source: Source, path: Path) -> str | None:
     kinds = [key for key in raw if key in SCHEDULES]
     if len(kinds) > 1:
@@ -208,7 +228,7 @@ def _schedule_kind(raw: Mapping[str, Any], source: Source, path: Path) -> str | 
                                      (kinds[1],), True))  # fmt: skip
         return None
     if not kinds and not any(later in raw for later in LATER_SCHEDULES):
-        hint = "add one of cron, quartz, every, at"
+        hint = f"add one of {', '.join(SCHEDULES)}"
         complain(source, path, Wrong("E013", f"the trigger `{path[1]}` has no schedule", hint, on_key=True))
     return kinds[0] if kinds else None
 
@@ -222,6 +242,12 @@ def _check(raw: Mapping[str, Any], kind: str | None, source: Source, path: Path)
             path,
             Wrong("E026", f"`anchor` goes with `every`, not with `{kind}`", hint, ("anchor",), True),
         )
+    for key in _OF_SLOTS if kind == "after" else ():
+        if key in raw:
+            message = (
+                f"`{key}` has no meaning for a trigger that follows another job: it has no slots of its own"
+            )
+            complain(source, path, Wrong("E026", message, "remove it", (key,), True))
     if "dst" in raw and kind in ("every", "at"):
         message = f"`dst` has no effect on `{kind}`, which counts elapsed time" if kind == "every" else (
             "`dst` has no effect on `at`")  # fmt: skip

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import DefinitionError
@@ -26,6 +26,17 @@ def digest(value: object) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
 
 
+_PLAIN_POLICIES = (
+    "request_recovery",
+    "max_recoveries",
+    "overlap",
+    "timeout",
+    "run_in",
+    "key",
+    "persist_data",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class JobPolicies:
     """What a YAML job or an `@job` decorator may say; None = not said (precedence: YAML, decorator, cluster default)."""
@@ -41,11 +52,13 @@ class JobPolicies:
     key: str | None = None
     """Template of the idempotency key over data: `invoice-email:{order_id}`."""
     run_on: tuple[str, ...] | None = None
+    persist_data: bool | None = None
+    """`ctx.saved` is kept from one run to the next; a job that keeps it runs one at a time."""
 
     def to_spec(self) -> dict[str, Any]:
         """Only what was said, JSON-ready."""
         said: dict[str, Any] = {}
-        for name in ("request_recovery", "max_recoveries", "overlap", "timeout", "run_in", "key"):
+        for name in _PLAIN_POLICIES:
             if (value := getattr(self, name)) is not None:
                 said[name] = value
         if self.retry is not None:
@@ -71,11 +84,26 @@ class JobPolicies:
             run_in=spec.get("run_in"),
             key=spec.get("key"),
             run_on=None if spec.get("run_on") is None else tuple(spec["run_on"]),
+            persist_data=spec.get("persist_data"),
         )
 
     def over(self, weaker: "JobPolicies") -> "JobPolicies":
         """These policies, completed key by key by `weaker` ones."""
         return JobPolicies.from_spec({**weaker.to_spec(), **self.to_spec()})
+
+    def in_turns(self, default: str | None) -> "JobPolicies":
+        """These, with the overlap that holds where none is said: `default`, save for a job that keeps data, whose runs
+        queue. Raises DefinitionError where it was said to keep data *and* to allow overlap: one run would lose the other's.
+        """
+        if not self.persist_data:
+            return self if self.overlap is not None or default is None else replace(self, overlap=default)
+        if self.overlap == "allow":
+            raise DefinitionError(
+                "persist_data needs runs that take turns, and overlap is allow: write overlap: queue, skip or cancel"
+            )
+        if self.overlap is None:
+            return replace(self, overlap="queue" if default in (None, "allow") else default)
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,12 @@ class TriggerDefinition:
             **plain,
         )
 
+    @property
+    def after(self) -> tuple[str, str] | None:
+        """(the job whose ends it follows, which of them) of a continuation; None of what has slots."""
+        job = self.schedule.get("after")
+        return None if job is None else (str(job), str(self.schedule.get("on", "succeeded")))
+
     def digest(self) -> str:
         """Fingerprint of everything but what only says where it came from (`renamed_from`)."""
         spec = self.to_spec()
@@ -160,9 +166,16 @@ def _compile_at(trigger: TriggerDefinition) -> Schedule:
     return At(trigger.schedule["at"])
 
 
+def _compile_after(trigger: TriggerDefinition) -> Schedule:
+    from .after import After
+
+    return After(trigger.schedule["after"], trigger.schedule.get("on", "succeeded"))
+
+
 _COMPILERS: dict[str, Callable[[TriggerDefinition], Schedule]] = {
     "cron": _compile_cron,
     "quartz": _compile_cron,
     "every": _compile_every,
     "at": _compile_at,
+    "after": _compile_after,
 }

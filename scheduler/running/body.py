@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from types import CoroutineType
 from typing import Any
 
@@ -9,7 +10,7 @@ from ..clock import Clock
 from ..context import JobContext, RunRequest
 from ..errors import TIMEOUT, PermanentError
 from ..loaded_job import describe
-from ..outcome import MESSAGE_BYTES, Outcome
+from ..outcome import MESSAGE_BYTES, SUCCEEDED, Outcome
 from .deadlines import Deadlines
 
 _NOTHING_RETURNED = Outcome.success()
@@ -61,6 +62,18 @@ def outcome_of_value(value: object) -> Outcome:
             permanent=True,
         )
     return Outcome.success(_result_text(value))
+
+
+def with_saved(ctx: JobContext, outcome: Outcome) -> Outcome:
+    """The outcome, with what the job is to keep; what cannot be kept is a success no more."""
+    if ctx.request.saved is None:
+        return outcome
+    try:
+        saved = ctx.saved_text()
+    except BaseException as error:  # the body may have put anything in there
+        ctx.log.error("ctx.saved is not kept: %s", error)
+        return Outcome.of_exception(PermanentError(str(error))) if outcome.kind == SUCCEEDED else outcome
+    return outcome if saved is None else replace(outcome, saved=saved)
 
 
 def outcome_of_error(error: BaseException, ctx: JobContext) -> Outcome:

@@ -3,13 +3,16 @@
 A worker runs a job's code, so what comes from it is read as what a stranger says: value by value, and bounded.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from ...triggers.errors import DefinitionError
 from ..context import JobContext, RunRequest
 from ..loaded_job import LoadedJob
 from ..outcome import KINDS, Outcome
+from ..payload import checked_data
 
 _PLAIN: Final = (
     "firing_id",
@@ -24,10 +27,11 @@ _PLAIN: Final = (
     "recovering",
     "exclusive",
     "incarnation",
+    "follows",
 )
 """What of a request travels as it is. The time-out does not: the node keeps it."""
 
-_TEXTS: Final = ("error_type", "error_message", "traceback", "result")
+_TEXTS: Final = ("error_type", "error_message", "traceback", "result", "saved")
 _MOST_CLASSES, _LONGEST_CLASS = 100, 500
 
 
@@ -45,6 +49,7 @@ def request_said(ctx: JobContext) -> dict[str, Any]:
         "place": request.job.place,
         "key": request.job.policies.key,
         "data": dict(ctx.data),
+        "saved": request.saved,
     }
 
 
@@ -52,7 +57,9 @@ def request_of(said: Mapping[str, Any], loaded: LoadedJob) -> RunRequest:
     """The request in the worker process, for the job that was loaded there: the node has overlaid and expanded its data."""
     policies = replace(loaded.policies, key=said["key"], run_in=None)
     job = replace(loaded, definition=replace(loaded.definition, name=said["job"]), policies=policies, data={})
-    return RunRequest(job=job, fire_data=said["data"], **{name: said[name] for name in _PLAIN})
+    return RunRequest(
+        job=job, fire_data=said["data"], saved=said["saved"], **{name: said[name] for name in _PLAIN}
+    )
 
 
 def outcome_said(outcome: Outcome) -> dict[str, Any]:
@@ -79,6 +86,8 @@ def outcome_of(said: object) -> Outcome:
         raise Misunderstood("an outcome whose error has no classes")
     if after is not None and (type(after) is not int or not 0 <= after < 2**63):
         raise Misunderstood("an outcome with a delay that is none")
+    if texts["saved"] is not None and not _is_kept(texts["saved"]):
+        raise Misunderstood("data to keep that are none")
     return Outcome(
         said["kind"],
         **texts,
@@ -87,3 +96,12 @@ def outcome_of(said: object) -> Outcome:
         retry_now=said.get("retry_now") is True,
         permanent=said.get("permanent") is True,
     )
+
+
+def _is_kept(text: str) -> bool:
+    """Whether it is what a job may keep: a JSON object that a store holds."""
+    try:
+        checked_data(json.loads(text), of="ctx.saved")
+    except (ValueError, TypeError, DefinitionError):
+        return False
+    return True

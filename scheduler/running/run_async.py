@@ -9,7 +9,7 @@ from typing import Any
 from ..clock import Clock
 from ..context import JobContext
 from ..outcome import Outcome
-from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value
+from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value, with_saved
 from .deadlines import Deadlines
 
 _LOOK = 0.05
@@ -33,8 +33,8 @@ async def run_async(ctx: JobContext, clock: Clock, deadlines: Deadlines) -> Outc
         outcome = outcome_of_error(error, ctx)
     ctx.when_cancelled(None)
     if time.over() and time.timeout is not None:
-        return Outcome.timeout(time.timeout)
-    return outcome
+        outcome = Outcome.timeout(time.timeout)
+    return with_saved(ctx, outcome)
 
 
 class JobLoop:

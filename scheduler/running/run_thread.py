@@ -5,7 +5,7 @@ from contextvars import Context
 from ..clock import Clock
 from ..context import JobContext
 from ..outcome import Outcome
-from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value
+from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value, with_saved
 from .deadlines import Deadlines
 
 
@@ -24,5 +24,5 @@ def run_in_thread(ctx: JobContext, clock: Clock, deadlines: Deadlines) -> Outcom
     except BaseException as error:
         outcome = outcome_of_error(error, ctx)
     if time.over() and time.timeout is not None:
-        return Outcome.timeout(time.timeout)
-    return outcome
+        outcome = Outcome.timeout(time.timeout)
+    return with_saved(ctx, outcome)

@@ -28,6 +28,7 @@ class JobRow(NamedTuple):
     state: str
     spec: str
     loaded: str | None
+    followed: int
 
 
 def read_triggers(tx: Tx, ids: Collection[int]) -> list[TriggerRow]:

@@ -8,7 +8,9 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
-from .ledger_tables import attempts, firings, permits
+from .followers import End, follow, followers
+from .ledger_tables import attempts, firings, outputs
+from .permit_rows import free_permits
 from .take_rows import lock_clocks
 from .tx import Tx
 from .waiting_retries import know_retries, take_turns
@@ -39,6 +41,14 @@ class Ending(NamedTuple):
     started_at: int | None = None
     next_at: int | None = None
     """The slot after the firing's own: once that is decided, a retry comes too late."""
+    limit_key: str | None = None
+    job_id: int = 0
+    followed: bool = False
+    """Triggers may follow its end."""
+    saved: str | None = None
+    """What its job keeps for its next run, where this one changed it: JSON text."""
+    output: str | None = None
+    """What it wrote, where its note does not hold all of that: JSON text."""
 
 
 _FINAL_OF = {"interrupted": CANCELLED, "cancelled": CANCELLED, "lost": LOST}
@@ -70,21 +80,26 @@ def finish(tx: Tx, endings: Sequence[Ending]) -> None:
 
     The happy path: one update for a whole batch.
     """
+    following = _lock(tx, endings)
     touched = {each.trigger_id for each in endings if each.trigger_id is not None and _touches(each)}
-    lock_clocks(tx, touched)
     endings = _still_due(tx, endings, touched)
     for again in (False, True):
         _compare_and_set(tx, [ending for ending in endings if (ending.state == DUE) is again], again=again)
     _record_attempts(tx, [ending for ending in endings if ending.state == DUE])
     free_permits(tx, [(each.permit_key, each.firing_id, each.fence) for each in endings if each.permit_key])
+    free_permits(tx, [(each.limit_key, each.firing_id, each.fence) for each in endings if each.limit_key])
     _touch_triggers(tx, endings)
+    _keep_what_they_leave(tx, endings)
+    follow(
+        tx,
+        [End(each.firing_id, each.job_id, each.state) for each in endings if _is_followed(each)],
+        following,
+    )
 
 
 def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
     """Write those of `endings` that are still ours; answers their firings. The others were fenced, or had landed before."""
-    lock_clocks(
-        tx, {ending.trigger_id for ending in endings if ending.trigger_id is not None and _touches(ending)}
-    )
+    _lock(tx, endings)
     condition, values = tx.among("id", sorted(ending.firing_id for ending in endings))
     found = {
         (row[0], row[1], row[2])
@@ -98,6 +113,35 @@ def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
     if ours:
         finish(tx, ours)
     return {ending.firing_id for ending in ours}
+
+
+def _lock(tx: Tx, endings: Sequence[Ending]) -> set[int]:
+    """Lock what these ends will touch before the firings, in the order of the house; answers the triggers that follow."""
+    keeping = sorted({ending.job_id for ending in endings if ending.saved is not None})
+    if keeping:
+        condition, values = tx.among("id", keeping)
+        tx.run(
+            f"SELECT id FROM qsched_jobs WHERE {condition} ORDER BY id{tx.dialect.for_update}", *values
+        ).all()
+    # Of what would be due again, too: it may turn out to be over when its trigger is locked.
+    following = followers(tx, {ending.job_id for ending in endings if ending.followed})
+    touched = {ending.trigger_id for ending in endings if ending.trigger_id is not None and _touches(ending)}
+    lock_clocks(tx, touched | following)
+    return following
+
+
+def _is_followed(ending: Ending) -> bool:
+    """Whether triggers may follow: it is over, for good."""
+    return ending.followed and ending.state != DUE
+
+
+def _keep_what_they_leave(tx: Tx, endings: Sequence[Ending]) -> None:
+    """What jobs keep for their next runs, and long outputs: only behind the compare-and-set, so of no fenced writer."""
+    for ending in endings:
+        if ending.saved is not None:
+            tx.run("UPDATE qsched_jobs SET saved_data = ? WHERE id = ?", ending.saved, ending.job_id)
+    written = [(each.firing_id, each.fence, each.output) for each in endings if each.output is not None]
+    tx.insert(outputs, ("firing_id", "fence", "output"), written)
 
 
 def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence[Ending]:
@@ -232,16 +276,10 @@ def _record_attempts(tx: Tx, endings: list[Ending]) -> None:
     )
 
 
-def free_permits(tx: Tx, held: Sequence[tuple[str, int, int]]) -> None:
-    """Give back permits: rows of (key, firing id, fence); one that another firing holds by now stays."""
-    rows = [(tx.cluster, key, firing_id, fence, None, None) for key, firing_id, fence in sorted(held)]
-    tx.update(permits, ("cluster", "permit_key", "firing_id", "fence"), ("firing_id", "fence"), rows)
-
-
 def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
     again = [ending for ending in endings if ending.state == DUE]
     know_retries(tx, {each.firing_id: each.trigger_id for each in again if each.trigger_id is not None})
-    take_turns(tx, [each.firing_id for each in again if each.permit_key is None])
+    take_turns(tx, [each.firing_id for each in again if each.permit_key is None or each.limit_key is None])
     for ending in endings:
         if ending.pause_trigger and ending.trigger_id is not None:
             tx.run(

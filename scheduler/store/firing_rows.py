@@ -37,6 +37,7 @@ class OpenFiring(NamedTuple):
     max_recoveries: int
     cancel_requested_at: int | None
     cancel_requested_by: str | None
+    limit_key: str | None
 
 
 _OPEN = ",".join(OpenFiring._fields)

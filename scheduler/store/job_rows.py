@@ -1,5 +1,6 @@
 """Job rows: what YAML or code declared, what a node found when it loaded the function, and what follows for its triggers."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -122,8 +123,10 @@ def triggers_using(tx: Tx, ids: Collection[int]) -> dict[int, set[int]]:
     for chunk in _chunks(sorted(ids)):
         condition, values = tx.among("job_id", chunk)
         rows = tx.run(
-            f"SELECT job_id, id FROM qsched_triggers WHERE cluster = ? AND state <> 'retired' AND {condition}",
-            *(tx.cluster, *values),
+            f"SELECT job_id, id FROM qsched_triggers WHERE cluster = ? AND state <> 'retired' AND {condition}"
+            " UNION SELECT after_job_id, id FROM qsched_triggers WHERE cluster = ? AND state <> 'retired'"
+            f" AND {condition.replace('job_id', 'after_job_id')}",
+            *(tx.cluster, *values, tx.cluster, *values),
         )
         for job_id, trigger_id in rows:
             using.setdefault(job_id, set()).add(trigger_id)
@@ -165,7 +168,7 @@ def set_overlap(tx: Tx, overlaps: Mapping[int, str]) -> int:
 def _queue_what_waits(tx: Tx, job_id: int) -> None:
     """What was decided while the job allowed overlap takes turns from now on.
 
-    What runs already has no permit to give back; a take sees that it runs (`take_rows.lock_permits`).
+    What runs already has no permit to give back; a take sees that it runs (`permit_rows.lock_permits`).
     """
     tx.run(
         "UPDATE qsched_firings SET permit_key = ?"
@@ -205,6 +208,28 @@ def make_job_permits(tx: Tx, job_ids: Sequence[int]) -> None:
     tx.insert_missing(
         permits, ("cluster", "permit_key", "n", "job_id"), [row for row in rows if row[3] in missing]
     )
+
+
+def mark_followed(tx: Tx, job_id: int) -> None:
+    """Have nodes look at how a (locked) job's firings end: triggers follow them. Those that know the job read it again."""
+    tx.run(
+        "UPDATE qsched_jobs SET followed = 1, updated_at = ? WHERE id = ? AND followed = 0", tx.now(), job_id
+    )
+
+
+def read_saved(tx: Tx, job_ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    """{job id: what its runs saved}; of a text that cannot be read nothing, which the next run's settle replaces."""
+    condition, values = tx.among("id", sorted(job_ids))
+    rows = tx.rows(f"SELECT id, saved_data FROM qsched_jobs WHERE {condition}", *values)
+    return {row[0]: _mapping(row[1]) for row in rows}
+
+
+def _mapping(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def write_loaded(tx: Tx, job_id: int, loaded: str) -> None:

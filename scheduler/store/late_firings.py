@@ -6,7 +6,8 @@ from typing import NamedTuple
 from ...triggers.misfire import FIRE_ALL, SKIP, MisfireRule
 from ..firing import serial_key
 from .node_rows import covered
-from .take_rows import make_permits, stopped_triggers
+from .permit_rows import make_permits
+from .take_rows import stopped_triggers
 from .tx import Tx
 
 

@@ -4,8 +4,10 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED
-from .finish import free_permits, states_of
+from .finish import states_of
+from .followers import End, follow, followers
 from .ledger_tables import firings
+from .permit_rows import free_permits
 from .take_rows import lock_clocks
 from .tx import Tx
 from .waiting_retries import know_retries, take_turns
@@ -37,6 +39,8 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
     ]
     ends = {row.id: end for row in ours if (end := _end_of_unbegun(row, clocks)) is not None}
     _end_unbegun(tx, [row for row in ours if row.id in ends], ends)
+    failed = [End(row.id, row.job_id, FAILED) for row in ours if ends.get(row.id) == _SUPERSEDED]
+    follow(tx, failed, followers(tx, {end.job_id for end in failed}))
     back = [row for row in ours if row.id not in ends]
     tx.update(
         firings,
@@ -53,8 +57,9 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
             *values,
         )
     free_permits(tx, [(row.permit_key, row.id, row.fence) for row in ours if row.permit_key is not None])
+    free_permits(tx, [(row.limit_key, row.id, row.fence) for row in ours if row.limit_key is not None])
     know_retries(tx, {row.id: row.trigger_id for row in back if row.attempt and row.trigger_id is not None})
-    take_turns(tx, [row.id for row in back if row.permit_key is None])
+    take_turns(tx, [row.id for row in back if row.permit_key is None or row.limit_key is None])
     return len(ours)
 
 
@@ -68,6 +73,8 @@ class _Unbegun(NamedTuple):
     attempt: int
     next_at: int | None
     cancel_requested_at: int | None
+    limit_key: str | None
+    job_id: int
 
 
 _UNBEGUN = ", ".join(_Unbegun._fields)

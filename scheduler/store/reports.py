@@ -91,6 +91,8 @@ def trigger_item(row: Any) -> Item:
     schedule = _schedule(spec)
     if schedule is None and state == "waiting":  # no node has met it yet; what it will find is known already
         state, kind, error = "error", "poison", "the stored definition cannot be read: apply it again"
+    if state == "done" and "after" in ((spec or {}).get("schedule") or {}):
+        state = "waiting"  # a continuation has no slots of its own, and waits for its job's ends
     paused = _paused(own_pause, "trigger") or _paused(group_pause, "group")
     may_fire = state == "waiting" and paused is None
     return {

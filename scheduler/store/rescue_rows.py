@@ -112,7 +112,8 @@ _ORPHANS = (
     " LEFT JOIN qsched_nodes n ON n.incarnation = f.incarnation AND n.cluster = f.cluster"
     " WHERE f.cluster = ? AND f.state = 'running' AND (n.state IS NULL OR n.state NOT IN ('up', 'draining'))"
     # A node that only its freed lock calls gone may run on, cut off, until its lease ends: no second body before that.
-    " AND (f.permit_key IS NULL OR n.state IS NULL OR n.state <> 'dead' OR n.lease_until <= ? OR n.checked_in_at > ?)"
+    " AND ((f.permit_key IS NULL AND f.limit_key IS NULL) OR n.state IS NULL OR n.state <> 'dead'"
+    " OR n.lease_until <= ? OR n.checked_in_at > ?)"
     " LIMIT ?"
 )
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .take_rows import LOOK_LIMIT, MAY_START
+from .take_rows import FULL_GROUP, LOOK_LIMIT, MAY_START
 from .tx import Tx
 
 
@@ -45,14 +45,14 @@ def waiting_firings(tx: Tx, most: int, since: int = 0) -> list[Waiting]:
     """
     rows = tx.rows(
         "SELECT f.any_trigger, c.definition_hash, f.job_id, f.permit_key FROM"
-        " (SELECT id, cluster, job_id, trigger_id, attempt, run_at, precedence, permit_key,"
+        " (SELECT id, cluster, job_id, trigger_id, attempt, run_at, precedence, permit_key, limit_key,"
         " COALESCE(trigger_id, requested_trigger_id) AS any_trigger FROM qsched_firings"
         " WHERE cluster = ? AND state = 'due' AND run_at > ? AND run_at <= ?"
         f" ORDER BY run_at, precedence, id LIMIT {LOOK_LIMIT}) f"
         " LEFT JOIN qsched_trigger_clocks c ON c.id = f.any_trigger"
         " WHERE (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
         " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
-        f" AND {MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?",
+        f" AND NOT {FULL_GROUP.format('f')} AND {MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?",
         tx.cluster,
         since,
         tx.now(),

@@ -11,11 +11,16 @@ from ...triggers.instant import DAY, SECOND
 from ...triggers.retry import LONGEST_DELAY
 from ..firing import permit_key
 from .job_rows import make_job_permits
+from .permit_rows import hold_permits, lock_limits
 from .tx import Tx
 from .waiting_retries import OF_ANOTHER_JOB
 
 IDLE_PERMIT = "permit_of_what_does_not_run"
 UNHELD = "running_without_its_permit"
+UNHELD_OF_GROUP = "running_without_its_groups_permit"
+LEFT_OVER = "permit_beyond_its_groups_limit"
+NO_LIMIT = "due_of_a_group_without_permits"
+NO_LIMIT_OF_CLOCK = "clock_of_a_group_without_permits"
 MISSING_OF_JOB = "no_permit_row_of_a_job"
 MISSING_OF_FIRING = "no_permit_row_of_a_firing"
 CARRIED = "due_with_an_incarnation"
@@ -44,7 +49,8 @@ class Wrong(NamedTuple):
 
 
 _DUE = (
-    "(SELECT id, cluster, trigger_id, fence, incarnation, attempt, recoveries, refires, permit_key FROM qsched_firings"
+    "(SELECT id, cluster, trigger_id, fence, incarnation, attempt, recoveries, refires, permit_key, limit_key"
+    " FROM qsched_firings"
     f" WHERE cluster = ? AND state = 'due' AND run_at <= ? LIMIT {_HEAD}) f"
 )
 _LOOKS = (
@@ -53,7 +59,7 @@ _LOOKS = (
         "p.firing_id, p.permit_key, p.n, p.fence FROM qsched_permits p LEFT JOIN qsched_firings f ON f.id = p.firing_id"
         " WHERE p.cluster = ? AND p.firing_id IS NOT NULL"
         " AND (f.id IS NULL OR f.state <> 'running' OR p.fence IS NULL OR f.fence <> p.fence"
-        " OR f.permit_key IS NULL OR f.permit_key <> p.permit_key)"
+        " OR (COALESCE(f.permit_key, '') <> p.permit_key AND COALESCE(f.limit_key, '') <> p.permit_key))"
         # What has ended, or is due, within that time may be what a node has just left (`leaving.leave`).
         f" AND NOT (COALESCE(f.finished_at, 0) > ? - {LEFT_FOR} AND COALESCE(f.finished_at, 0) <= ? + {_STALE})"
         f" AND NOT (COALESCE(f.state, '') = 'due' AND f.run_at > ? AND f.run_at <= ? + {_STALE})",
@@ -65,6 +71,33 @@ _LOOKS = (
         " AND p.permit_key = f.permit_key AND p.firing_id = f.id AND p.fence = f.fence WHERE f.cluster = ?"
         " AND f.state = 'running' AND f.permit_key IS NOT NULL AND p.firing_id IS NULL",
         "c",
+    ),
+    (
+        UNHELD_OF_GROUP,
+        "f.id, f.limit_key, 0, f.fence FROM qsched_firings f LEFT JOIN qsched_permits p ON p.cluster = f.cluster"
+        " AND p.permit_key = f.limit_key AND p.firing_id = f.id AND p.fence = f.fence WHERE f.cluster = ?"
+        " AND f.state = 'running' AND f.limit_key IS NOT NULL AND p.firing_id IS NULL"
+        " AND EXISTS (SELECT 1 FROM qsched_permits g WHERE g.cluster = f.cluster AND g.permit_key = f.limit_key"
+        " AND g.n >= 0 AND g.firing_id IS NULL)",
+        "c",
+    ),
+    (
+        LEFT_OVER,
+        "p.n, p.permit_key, p.n, 0 FROM qsched_permits p WHERE p.cluster = ? AND p.n < 0 AND p.firing_id IS NULL",
+        "c",
+    ),
+    (
+        NO_LIMIT,
+        f"f.id, f.limit_key, 0, f.fence FROM {_DUE} LEFT JOIN qsched_permits p ON p.cluster = f.cluster"
+        " AND p.permit_key = f.limit_key AND p.n >= 0 WHERE f.limit_key IS NOT NULL AND p.permit_key IS NULL",
+        "cn",
+    ),
+    (
+        NO_LIMIT_OF_CLOCK,
+        "c.id, c.limit_key, 0, 0 FROM (SELECT id, cluster, limit_key FROM qsched_trigger_clocks WHERE cluster = ?"
+        f" AND next_run_at <= ? LIMIT {_HEAD}) c LEFT JOIN qsched_permits p ON p.cluster = c.cluster"
+        " AND p.permit_key = c.limit_key AND p.n >= 0 WHERE c.limit_key IS NOT NULL AND p.permit_key IS NULL",
+        "cn",
     ),
     (
         MISSING_OF_JOB,
@@ -144,6 +177,40 @@ def _hold_permit(tx: Tx, wrong: Wrong) -> int:
     ).rowcount
 
 
+def _hold_one_of_group(tx: Tx, wrong: Wrong) -> int:
+    """The same for a limited group, where it has one that is free; else the limit is passed by one until this ends."""
+    row = tx.run(
+        "SELECT id FROM qsched_firings WHERE id = ? AND fence = ? AND state = 'running' AND limit_key = ?"
+        + tx.dialect.for_update,
+        *(wrong.id, wrong.fence, wrong.key),
+    ).first()
+    free = lock_limits(tx, {str(wrong.key): 1})[str(wrong.key)] if row is not None else []
+    if free:
+        hold_permits(tx, [(str(wrong.key), free[0], wrong.id, wrong.fence or 0)])
+    return len(free)
+
+
+def _drop_left_over(tx: Tx, wrong: Wrong) -> int:
+    return tx.run(
+        "DELETE FROM qsched_permits WHERE cluster = ? AND permit_key = ? AND n = ? AND n < 0 AND firing_id IS NULL",
+        *(tx.cluster, wrong.key, wrong.n),
+    ).rowcount
+
+
+def _drop_limit(tx: Tx, wrong: Wrong) -> int:
+    return tx.run(
+        "UPDATE qsched_firings SET limit_key = NULL WHERE id = ? AND fence = ? AND state = 'due' AND limit_key = ?",
+        *(wrong.id, wrong.fence, wrong.key),
+    ).rowcount
+
+
+def _drop_limit_of_clock(tx: Tx, wrong: Wrong) -> int:
+    return tx.run(
+        "UPDATE qsched_trigger_clocks SET limit_key = NULL, version = version + 1 WHERE id = ? AND limit_key = ?",
+        *(wrong.id, wrong.key),
+    ).rowcount
+
+
 def _make_of_job(tx: Tx, wrong: Wrong) -> int:
     make_job_permits(tx, [wrong.id])
     tx.run(  # one that is there under its key, and says another job
@@ -204,6 +271,10 @@ def _bring_near(tx: Tx, wrong: Wrong) -> int:
 _MENDS = {
     IDLE_PERMIT: _free_permit,
     UNHELD: _hold_permit,
+    UNHELD_OF_GROUP: _hold_one_of_group,
+    LEFT_OVER: _drop_left_over,
+    NO_LIMIT: _drop_limit,
+    NO_LIMIT_OF_CLOCK: _drop_limit_of_clock,
     MISSING_OF_JOB: _make_of_job,
     MISSING_OF_FIRING: _make_of_firing,
     CARRIED: _drop_incarnation,

@@ -7,9 +7,7 @@ choose first and lock afterwards send every loser home empty.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ..errors import SchedulerError
-from .dialects import POSTGRESQL
-from .ledger_tables import firings, permits
+from .ledger_tables import firings
 from .tables import trigger_clocks
 from .tx import Tx
 
@@ -42,6 +40,7 @@ class DueClock(NamedTuple):
     last_fire_at: int | None
     last_misfire_at: int | None
     retrying: int
+    limit_key: str | None
 
 
 class DueFiring(NamedTuple):
@@ -68,6 +67,8 @@ class DueFiring(NamedTuple):
     first_started_at: int | None
     data: str | None
     request_key: str | None
+    limit_key: str | None
+    of_firing: int | None
 
 
 class Wanted(NamedTuple):
@@ -101,6 +102,13 @@ _UNASKED = (
 )
 
 
+# Of a limited group: none of its permits is free. What is decided without one (slots that are only skipped) is not held up.
+FULL_GROUP = (
+    "({0}.limit_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM qsched_permits l WHERE l.cluster = {0}.cluster"
+    " AND l.permit_key = {0}.limit_key AND l.n >= 0 AND l.firing_id IS NULL))"
+)
+
+
 def look(tx: Tx, guess: int, most: int = LOOK_LIMIT) -> Look:
     """How much is due, counted up to `most`, and when more will be; `guess` estimates the database's time (µs)."""
     most = min(most, LOOK_LIMIT)
@@ -131,10 +139,13 @@ def lock_due_clocks(tx: Tx, now: int, wanted: Wanted) -> list[DueClock]:
         f"SELECT {','.join('c.' + name for name in DueClock._fields)} FROM qsched_trigger_clocks c"
         f" WHERE c.cluster = ? AND c.next_run_at <= ?{clauses}"
         f" AND (c.overlap IN ('allow', 'skip') OR NOT {busy} OR {_UNASKED})"
+        f" AND NOT ({FULL_GROUP.format('c')} AND (c.skip_after IS NULL OR c.skip_after >= ? - c.next_run_at)"
+        f" AND NOT (c.overlap = 'skip' AND {busy}))"
         f" ORDER BY c.next_run_at, c.precedence, c.id LIMIT ?{tx.dialect.skip_locked}",
         tx.cluster,
         now,
         *values,
+        now,
         wanted.limit,
     )
     return list(map(DueClock._make, rows))
@@ -167,7 +178,8 @@ def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
         f" WHERE f.cluster = ? AND f.state = 'due' AND f.run_at <= ?{clauses}"
         " AND (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
         " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
-        f" AND {MAY_START} ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
+        f" AND NOT {FULL_GROUP.format('f')} AND {MAY_START}"
+        f" ORDER BY f.run_at, f.precedence, f.id LIMIT ?{tx.dialect.skip_locked}",
         tx.cluster,
         now,
         *values,
@@ -273,46 +285,6 @@ def fail_due(tx: Tx, firing_id: int, note: str) -> None:
         note[:2000],
         firing_id,
     )
-
-
-def lock_permits(tx: Tx, keys: Collection[str]) -> dict[str, int | None]:
-    """{key: the firing that holds it, or None} of those permits that nobody is changing now; locked until commit.
-
-    A job that allowed overlap until a moment ago may run several: then any of them counts as the holder.
-    """
-    condition, values = tx.among("p.permit_key", sorted(keys))
-    running = (
-        "(SELECT MIN(f.id) FROM qsched_firings f WHERE f.job_id = p.job_id"
-        " AND f.state IN ('due', 'running') AND f.state = 'running')"
-    )
-    locking = tx.dialect.skip_locked.replace("UPDATE", "UPDATE OF p") if tx.dialect is POSTGRESQL else ""
-    rows = tx.run(
-        f"SELECT p.permit_key, COALESCE(p.firing_id, {running}) FROM qsched_permits p"
-        f" WHERE p.cluster = ? AND {condition} AND p.n = 0 ORDER BY p.permit_key{locking or tx.dialect.skip_locked}",
-        tx.cluster,
-        *values,
-    )
-    return {row[0]: row[1] for row in rows}
-
-
-def make_permits(tx: Tx, keys: Collection[str]) -> None:
-    """Permits that are made when they are first needed (a trigger's serial backlog)."""
-    tx.insert_missing(permits, ("cluster", "permit_key", "n"), [(tx.cluster, key, 0) for key in sorted(keys)])
-
-
-def hold_permits(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
-    """Give locked, free permits to firings: rows of (key, firing id, fence)."""
-    for key, firing_id, fence in rows:
-        held = tx.run(
-            "UPDATE qsched_permits SET firing_id = ?, fence = ?"
-            " WHERE cluster = ? AND permit_key = ? AND n = 0 AND firing_id IS NULL",
-            firing_id,
-            fence,
-            tx.cluster,
-            key,
-        )
-        if held.rowcount != 1:
-            raise SchedulerError(f"permit {key} is held by somebody else: the take is undone")
 
 
 def jobs_with_due_firings(tx: Tx, job_ids: Collection[int], now: int) -> set[int]:

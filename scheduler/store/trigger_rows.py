@@ -61,6 +61,7 @@ class TriggerRow(NamedTuple):
     job_name: str
     group_paused_at: int | None
     spec_version: int = 1
+    limit_key: str | None = None
 
     @property
     def key(self) -> str:
@@ -86,12 +87,15 @@ class NewTrigger(NamedTuple):
     state: str
     paused_at: int | None
     paused_by: str | None
+    after_job_id: int | None
+    after_on: str | None
     precedence: int
     overlap: str
     skip_after: int | None
     next_fire_at: int | None
     next_run_at: int | None
     watermark: int
+    limit_key: str | None
 
 
 class ClockChange(NamedTuple):
@@ -117,9 +121,12 @@ class DefinitionChange(NamedTuple):
     spec_version: int
     digest: str
     schedule_digest: str
+    after_job_id: int | None
+    after_on: str | None
     precedence: int
     overlap: str
     skip_after: int | None
+    limit_key: str | None
 
 
 def definition_hash(digest: str) -> int:
@@ -136,7 +143,8 @@ _HEADS = (
 _ROWS = (
     "SELECT t.id, t.group_name, t.name, t.namespace, t.job_id, t.spec, t.definition_digest, t.schedule_digest, t.state,"
     " t.error, t.paused_at, t.paused_by, t.paused_until, t.paused_reason, c.precedence, c.overlap, c.next_fire_at,"
-    " c.next_run_at, c.watermark, c.version, c.fires, COALESCE(j.name, ''), g.paused_at, t.spec_version"
+    " c.next_run_at, c.watermark, c.version, c.fires, COALESCE(j.name, ''), g.paused_at, t.spec_version,"
+    " c.limit_key"
     " FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id LEFT JOIN qsched_jobs j ON j.id = t.job_id"
     " LEFT JOIN qsched_paused_groups g ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE "
 )
@@ -276,7 +284,8 @@ def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) ->
             "spec_version",
             "definition_digest",
         ),
-        *("schedule_digest", "state", "paused_at", "paused_by", "revision", "created_at", "updated_at"),
+        *("schedule_digest", "state", "paused_at", "paused_by", "after_job_id", "after_on"),
+        *("revision", "created_at", "updated_at"),
     )
     ids = tx.insert_ids(
         triggers,
@@ -294,13 +303,13 @@ def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) ->
             "skip_after",
             "next_fire_at",
         ),
-        *("next_run_at", "watermark", "version", "fires", "misfires", "retrying"),
+        *("next_run_at", "watermark", "version", "fires", "misfires", "retrying", "limit_key"),
     )
     clocks = [
         (
             *(trigger_id, tx.cluster, row.job_id, row.precedence, row.overlap),
             *(definition_hash(row.digest), row.skip_after),
-            *(row.next_fire_at, row.next_run_at, row.watermark, 1, 0, 0, 0),
+            *(row.next_fire_at, row.next_run_at, row.watermark, 1, 0, 0, 0, row.limit_key),
         )
         for trigger_id, row in zip(ids, rows, strict=True)
     ]
@@ -317,17 +326,17 @@ def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | 
         ("id",),
         (
             *("group_name", "name", "namespace", "job_id", "spec", "spec_version", "definition_digest"),
-            *("schedule_digest", "revision", "updated_at"),
+            *("schedule_digest", "after_job_id", "after_on", "revision", "updated_at"),
         ),
         [(row.id, *row[2 : DefinitionChange._fields.index("precedence")], revision, now) for row in rows],
     )
     _update_clocks(
         tx,
-        ("version", "job_id", "precedence", "overlap", "definition_hash", "skip_after"),
+        ("version", "job_id", "precedence", "overlap", "definition_hash", "skip_after", "limit_key"),
         [
             (
                 *(row.id, row.version, row.version + 1, row.job_id, row.precedence, row.overlap),
-                *(definition_hash(row.digest), row.skip_after),
+                *(definition_hash(row.digest), row.skip_after, row.limit_key),
             )
             for row in rows
         ],

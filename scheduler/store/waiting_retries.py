@@ -1,8 +1,9 @@
 """What runs again later, beside its trigger's next slots: known to the trigger's clock, in its turn, ended when overtaken."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from ..firing import permit_key
+from ..firing import FAILED, permit_key
+from .followers import End, follow, followers
 from .ledger_tables import firings
 from .tx import Tx
 
@@ -28,24 +29,32 @@ def know_retries(tx: Tx, again: Mapping[int, int]) -> None:
 
 
 def take_turns(tx: Tx, firing_ids: Collection[int]) -> None:
-    """Firings that are due again need a permit if their job has come to forbid overlap since they were taken."""
+    """Firings that are due again need a permit if their job has come to forbid overlap since they were taken, and one of
+    its group's if that has come to be limited."""
     if not firing_ids:
         return
     condition, values = tx.among("f.id", sorted(firing_ids))
     rows = tx.rows(
-        "SELECT f.id, f.job_id FROM qsched_firings f JOIN qsched_trigger_clocks c"
+        "SELECT f.id, f.job_id, c.overlap, f.permit_key, c.limit_key FROM qsched_firings f JOIN qsched_trigger_clocks c"
         " ON c.id = COALESCE(f.trigger_id, f.requested_trigger_id) AND c.job_id = f.job_id"
-        f" WHERE {condition} AND f.permit_key IS NULL AND c.overlap <> 'allow'",
+        f" WHERE {condition} AND ((f.permit_key IS NULL AND c.overlap <> 'allow')"
+        " OR (f.limit_key IS NULL AND c.limit_key IS NOT NULL)) ORDER BY f.id",
         *values,
     )
-    tx.update(firings, ("id",), ("permit_key",), [(row[0], permit_key(row[1])) for row in sorted(rows)])
+    turns = [
+        (row[0], permit_key(row[1]) if row[2] != "allow" and row[3] is None else row[3], row[4])
+        for row in rows
+    ]
+    tx.update(firings, ("id",), ("permit_key", "limit_key"), turns)
 
 
-def supersede_retries(tx: Tx, trigger_id: int, job_ids: Collection[int], slot: int) -> int:
+def supersede_retries(
+    tx: Tx, trigger_id: int, job_ids: Collection[int], slot: int, *, followed: bool = False
+) -> int:
     """End the waiting retries of slots before `slot`, which is being decided now; the trigger is locked by the caller.
 
     So an outage never lets a retry and a regular firing run side by side (DESIGN §8). No `job_ids`: of whatever job, which
-    costs a look at all that is due. How many there were.
+    costs a look at all that is due. How many there were. Where triggers follow the job, they follow these ends too.
     """
     if job_ids:
         condition, values = tx.among("job_id", sorted(job_ids))
@@ -59,9 +68,24 @@ def supersede_retries(tx: Tx, trigger_id: int, job_ids: Collection[int], slot: i
         if not found:
             return 0
         where, values = tx.among("id", [row[0] for row in found])
+    if followed or not job_ids:
+        _follow(
+            tx,
+            tx.rows(
+                f"SELECT id, job_id FROM qsched_firings WHERE {where} AND trigger_id = ? AND scheduled_at < ?"
+                f" AND state = 'due' AND attempt > 0 ORDER BY id{tx.dialect.for_update}",
+                *(*values, trigger_id, slot),
+            ),
+        )
     return tx.run(
         "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
         " note = 'retry dropped: superseded by a later slot'"
         f" WHERE {where} AND trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
         *(tx.now(), *values, trigger_id, slot),
     ).rowcount
+
+
+def _follow(tx: Tx, ended: Sequence[tuple[int, int]]) -> None:
+    """Their followers' clocks come behind locks of higher ids: a deadlock would be the databases' to see, and repeated."""
+    ends = [End(firing_id, job_id, FAILED) for firing_id, job_id in ended]
+    follow(tx, ends, followers(tx, {end.job_id for end in ends}))

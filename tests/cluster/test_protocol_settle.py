@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from qsched.scheduler import settler
+from qsched.scheduler import judging
 from qsched.scheduler.context import RunRequest
 from qsched.scheduler.errors import LEASE_LOST, StoreError
 from qsched.scheduler.outcome import Outcome
@@ -203,14 +203,14 @@ def test_reconciliation_leaves_takes_in_flight_alone(world: World) -> None:
 def test_an_end_that_cannot_be_stored_is_stored_without_its_text(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = settler._error_text
+    real = judging._error_text
 
     def refusing(outcome: Outcome) -> str | None:
         if outcome.error_message == "poison":
             raise StoreError("the driver cannot say this")
         return real(outcome)
 
-    monkeypatch.setattr(settler, "_error_text", refusing)
+    monkeypatch.setattr(judging, "_error_text", refusing)
     node, requests = started(world, 3)
     for request in requests:
         node.end(request, Outcome.failure("ValueError", "poison") if request is requests[1] else BOOM)
@@ -227,7 +227,7 @@ def test_an_end_the_store_refuses_altogether_is_not_run_again(
         raise ValueError("whatever it is")
 
     node, (request,) = started(world)
-    monkeypatch.setattr(settler, "_error_text", refusing)
+    monkeypatch.setattr(judging, "_error_text", refusing)
     node.finish(request, BOOM)
     for _ in range(3):
         world.pass_time(1)

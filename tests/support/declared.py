@@ -22,6 +22,7 @@ class Declared:
     jobs: tuple[JobDefinition, ...] = ()
     namespace: str = "default"
     cluster_defaults: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
     comment: str = ""
     """Two files that differ in nothing but this declare the same, and are two revisions."""
 
@@ -34,6 +35,7 @@ class Declared:
                 canonical(every),
                 {job.name: job.to_spec() for job in self.jobs},
                 dict(self.cluster_defaults),
+                dict(self.limits),
             ]
         )
 
