@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # newer clicks have a generic ParamType, older ones a plain c
 else:
     WordsType = click.ParamType
 
-KINDS = ("command",)
+KINDS = ("command", "http")
 
 
 class ListType(WordsType):
@@ -77,7 +77,16 @@ class ListType(WordsType):
     help="What to do without Redis.  [default: row_locks]",
 )
 @click.option(
-    "--allow", type=ListType(KINDS), default=(), help="Other kinds of jobs that may run here: command."
+    "--allow",
+    type=ListType(KINDS),
+    default=(),
+    help="Other kinds of jobs that may run here: command, http.",
+)
+@click.option(
+    "--http-allow",
+    type=ListType(),
+    default=(),
+    help="Hosts, addresses and CIDR ranges, not public, that http jobs may reach.",
 )
 @click.option("--tags", type=ListType(), default=(), help="Take firings with these run_on tags too.")
 @click.option(

@@ -22,7 +22,9 @@ from ..scheduler.planner import Hooks, Planner
 from ..scheduler.publish import publish_loaded
 from ..scheduler.registry import JobRegistry
 from ..scheduler.rescuer import Rescuer, Senses
+from ..scheduler.running.http_address import HttpAllow
 from ..scheduler.running.process_mark import mark_of
+from ..scheduler.running.runner import Runner
 from ..scheduler.running.worker_pool import WorkerPool
 from ..scheduler.settler import Settler
 from ..scheduler.store.database import Store
@@ -81,7 +83,8 @@ class Services:
         self._loops: dict[str, Loop] = {}
         self.health = Health(clock, self._loops)
         self.settler = Settler(self.parts, self._freed)
-        self.pool = WorkerPool(settings.capacity, self.settler, clock, loop=around.loop)
+        runner = Runner(clock, http_allow=HttpAllow.of(settings.http_allow))
+        self.pool = WorkerPool(settings.capacity, self.settler, clock, runner=runner, loop=around.loop)
         facts = self._facts(around.revision)
         lock = SessionLock(self.parts.who, facts.pid_started_at)
         self.check_in = CheckInService(self.parts, facts, settings.check_in, self._telling(), lock)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..scheduler.running.http_address import HttpAllow
 from ..scheduler.store.cluster_rows import LEADER, REDIS, ROW_LOCKS, SQL
 from ..triggers.duration import format_duration
 from ..triggers.instant import SECOND
@@ -28,6 +29,8 @@ class NodeSettings:
     files: Sequence[Path] = ()
     apply: str = "if-newer"
     allow: Sequence[str] = ()
+    http_allow: Sequence[str] = ()
+    """Hosts, addresses and ranges that http jobs may reach besides the public internet."""
     tags: Sequence[str] = ()
     check_in: int = SECOND
     lease: int = 15 * SECOND
@@ -63,6 +66,10 @@ class NodeSettings:
             )
         if self.drain_timeout < 0:
             raise NodeSettingsError("drain timeout must not be negative")
+        try:
+            HttpAllow.of(self.http_allow)
+        except ValueError as error:
+            raise NodeSettingsError(f"http-allow: {error}") from error
         self._check_coordination()
 
     def _check_coordination(self) -> None:

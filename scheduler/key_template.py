@@ -28,7 +28,7 @@ def template_names(template: str) -> tuple[str, ...]:
 
 def render_key(template: str, data: Mapping[str, Any]) -> str:
     """The key for these data; raises PermanentError naming what is missing, or what is no plain value."""
-    key = _NAME.sub(lambda found: _value(template, found[1], data), template)
+    key = _NAME.sub(lambda found: plain_value(found[1], data, of=f"key {template!r}"), template)
     if len(key) > LONGEST_KEY:
         raise PermanentError(
             f"the idempotency key from {template!r} has {len(key)} characters, more than {LONGEST_KEY}:"
@@ -39,7 +39,7 @@ def render_key(template: str, data: Mapping[str, Any]) -> str:
 
 def missing_names(template: str, data: Mapping[str, Any]) -> list[str]:
     """The names a template uses that these data do not have."""
-    return [name for name in template_names(template) if _found(name, data) is _MISSING]
+    return [name for name in template_names(template) if not has_name(name, data)]
 
 
 _MISSING = object()
@@ -54,13 +54,18 @@ def _found(name: str, data: Mapping[str, Any]) -> Any:
     return value
 
 
-def _value(template: str, name: str, data: Mapping[str, Any]) -> str:
+def plain_value(name: str, data: Mapping[str, Any], *, of: str) -> str:
+    """A text or number of data, as text; raises PermanentError, beginning with `of`, for what is missing or neither."""
     value = _found(name, data)
     if value is _MISSING:
-        raise PermanentError(f"key {template!r} names {name}, which the data do not have: add it to data")
+        raise PermanentError(f"{of} names {name}, which the data do not have: add it to data")
     if isinstance(value, bool | None) or not isinstance(value, str | int | float):
         raise PermanentError(
-            f"key {template!r} names {name}, whose value is no text or number:"
-            " choose one that identifies the work"
+            f"{of} names {name}, whose value is no text or number: choose one that identifies the work"
         )
     return str(value)
+
+
+def has_name(name: str, data: Mapping[str, Any]) -> bool:
+    """Whether data have what `{name}` stands for."""
+    return _found(name, data) is not _MISSING

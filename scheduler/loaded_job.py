@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from ..triggers.declaration_variables import expand
 from ..triggers.job import JobDefinition, JobPolicies
-from .key_template import missing_names
+from ..triggers.request_template import names_in
+from .key_template import has_name, missing_names
 
 _CONTEXT = re.compile(r"\bJobContext\b")
 
@@ -78,7 +79,7 @@ class LoadedJob:
 
     definition: JobDefinition
     function: Callable[..., Any] | None
-    """None for a command."""
+    """None for a command or a request."""
     policies: JobPolicies
     """What YAML says, completed by the decorator; what neither says is None (the cluster's default)."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -143,7 +144,18 @@ def check_arguments(loaded: LoadedJob, data: Mapping[str, Any]) -> list[str]:
             f"job {loaded.name!r}: key {loaded.policies.key!r} names {name}, which the data do not have"
             for name in missing_names(loaded.policies.key, merged)
         ]
+    for name in _names_of_request(loaded.definition):
+        if not has_name(name, merged):
+            found.append(f"job {loaded.name!r}: its request names {name}, which the data do not have")
     return found
+
+
+def _names_of_request(definition: JobDefinition) -> list[str]:
+    """The names of data that an http job's url and headers use."""
+    if definition.kind != "http":
+        return []
+    texts = (str(definition.target), *definition.request.get("headers", {}).values())
+    return list(dict.fromkeys(name for text in texts for name in names_in(text)))
 
 
 def describe(loaded: LoadedJob) -> str:

@@ -18,6 +18,7 @@ from .jobs import JobDeclaration, check_run_in, declaration_of
 from .loaded_job import Allowed, Arguments, LoadedJob
 
 _FLOORS = ("scheduler", "triggers", "cluster", "cli")
+_FOREIGN = {"command": ("a command", "run commands"), "http": ("a request", "make requests")}
 _HOUSE = Path(__file__).resolve().parent.parent
 
 
@@ -25,7 +26,7 @@ class JobRegistry:
     """Turns definitions into jobs that can run here. Any thread may ask it.
 
     `apps` are modules whose `@job` functions may run, with the modules below them; `declared` are the jobs
-    that this node's own file declares, which may run as well; `allow` names further kinds: `command`. In a worker
+    that this node's own file declares, which may run as well; `allow` names further kinds: `command`, `http`. In a worker
     process `modules` are those that the node's file names: what may be loaded there is what may be loaded here.
     """
 
@@ -63,8 +64,8 @@ class JobRegistry:
         with self._lock:
             if definition.kind == "python":
                 return self._python(definition)
-            if definition.kind == "command":
-                return self._command(definition)
+            if definition.kind in ("command", "http"):
+                return self._foreign(definition)
         raise JobUnloadable(
             f"job {definition.name!r} is of kind {definition.kind}, which this version cannot run"
         )
@@ -95,14 +96,16 @@ class JobRegistry:
             allowed=self._allowed,
         )
 
-    def _command(self, definition: JobDefinition) -> LoadedJob:
-        if "command" not in self._allow and _what_runs(definition) not in self._declared:
+    def _foreign(self, definition: JobDefinition) -> LoadedJob:
+        """A command or a request: nothing of it is code of the --app modules, so it needs a permission of its own."""
+        kind, (one, many) = definition.kind, _FOREIGN[definition.kind]
+        if kind not in self._allow and _what_runs(definition) not in self._declared:
             raise JobUnloadable(
-                f"job {definition.name!r} is a command, and this node may not run commands of others:"
-                " start it with --allow command, or with the -f file that declares it"
+                f"job {definition.name!r} is {one}, and this node may not {many} of others:"
+                f" start it with --allow {kind}, or with the -f file that declares it"
             )
         if definition.policies.run_in is not None:
-            raise JobUnloadable(f"job {definition.name!r} is a command, which has no run_in: leave it out")
+            raise JobUnloadable(f"job {definition.name!r} is {one}, which has no run_in: leave it out")
         return LoadedJob(definition, None, definition.policies, definition.data)
 
     def _by_place(self, target: str) -> tuple[Callable[..., Any], JobDeclaration]:
@@ -178,7 +181,13 @@ class JobRegistry:
 
 def _what_runs(definition: JobDefinition) -> tuple[object, ...]:
     """What makes two definitions the same permission: the program and its surroundings, not the policies."""
-    return (definition.kind, definition.target, dict(definition.env), definition.cwd)
+    return (
+        definition.kind,
+        definition.target,
+        dict(definition.env),
+        definition.cwd,
+        dict(definition.request),
+    )
 
 
 def _import_app(name: str) -> str | None:

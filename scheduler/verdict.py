@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ..triggers.duration import format_duration
+from ..triggers.error_names import matches
 from ..triggers.instant import SECOND, rfc3339
 from ..triggers.retry import DISCARD, PAUSE_TRIGGER, SUPERSEDED, RetryPolicy, retry_fits
+from .errors import RetryAfter
 from .outcome import CANCELLED, INTERRUPTED, LOST, SUCCEEDED, Outcome
 
 MOST_REFIRES: Final = 10
@@ -71,7 +73,7 @@ def judge(
         return _refire(outcome, ended, policy)
     if policy is None:
         return Verdict("failed", f"no retry policy: {_brief(outcome)}")
-    if outcome.retry_after is None and not policy.retries(outcome.error_classes):
+    if not _asks(outcome) and not policy.retries(outcome.error_classes):
         return Verdict("failed", f"not retried by retry_on or no_retry_on: {_brief(outcome)}")
     if ended.attempt >= policy.max_retries:
         return _exhausted(policy, f"retries exhausted after {ended.attempt}: {_brief(outcome)}")
@@ -93,6 +95,11 @@ def _refire(outcome: Outcome, ended: EndedAttempt, policy: RetryPolicy | None) -
         return _given_up(policy, outcome)
     why = f"run again at once, {ended.refires + 1} of {MOST_REFIRES}: {_brief(outcome)}"
     return Verdict("due", why, run_at=ended.failed_at, refire=True)
+
+
+def _asks(outcome: Outcome) -> bool:
+    """Whether the job itself asked to be retried; what a server says of when is subject to the policy's filters."""
+    return outcome.retry_after is not None and matches((RetryAfter.__name__,), outcome.error_classes)
 
 
 def _retry(

@@ -44,7 +44,8 @@ def _kind(value: object) -> str:
     return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "nothing"
 
 
-def _scalar(value: object, wanted: str) -> str:
+def scalar(value: object, wanted: str) -> str:
+    """The text of what stands there; `wanted` says what else was expected."""
     if not isinstance(value, str):
         raise refused(
             Wrong("E010", f"expected {wanted}, and this is {_kind(value)}", "quote it if it is text")
@@ -58,9 +59,9 @@ def _scalar(value: object, wanted: str) -> str:
 
 def read_text(value: object) -> str:
     """Text as it is written, whatever YAML would make of it (`1.10` stays `1.10`)."""
-    text = _scalar(value, "text")
+    text = scalar(value, "text")
     if "${" in text:
-        raise refused(Wrong("E028", "`${` is expanded only in env and data", "write the value itself"))
+        raise refused(Wrong("E028", "`${` is expanded only in env, http and data", "write the value itself"))
     if "\0" in text:
         raise refused(Wrong("E010", "text cannot hold a NUL character", "remove it"))
     if len(text) > LONGEST_TEXT:
@@ -81,13 +82,13 @@ def name_fault(name: str) -> Wrong | None:
     if name != name.strip():
         return Wrong("E017", f"the name {name!r} begins or ends with a blank", "remove the blank")
     if "${" in name:
-        return Wrong("E028", "`${` is expanded only in env and data", "write the name itself")
+        return Wrong("E028", "`${` is expanded only in env, http and data", "write the name itself")
     return None
 
 
 def read_name(value: object) -> str:
     """A name: 1 to 200 characters, no `/`, no control characters, no blank at its ends."""
-    name = _scalar(value, "a name")
+    name = scalar(value, "a name")
     if (fault := name_fault(name)) is not None:
         raise refused(fault)
     return name
@@ -125,7 +126,7 @@ def wrongs_of(error: PydanticCustomError) -> tuple[Wrong, ...]:
 
 def read_key(value: object) -> str:
     """A trigger's key: `name` or `group/name`."""
-    text = _scalar(value, "a trigger's name or group/name")
+    text = scalar(value, "a trigger's name or group/name")
     for part in text.split("/", 1):
         if (fault := name_fault(part)) is not None:
             raise refused(fault)
@@ -134,7 +135,7 @@ def read_key(value: object) -> str:
 
 def read_boolean(value: object) -> bool:
     """`true` or `false`, as YAML 1.2 has them."""
-    text = _scalar(value, "true or false")
+    text = scalar(value, "true or false")
     resolved = resolve(text) if isinstance(value, Plain) else text
     if not isinstance(resolved, bool):
         hint = "write true or false" if text in OLD_BOOLEANS else "write true or false, without quotes"
@@ -144,7 +145,7 @@ def read_boolean(value: object) -> bool:
 
 def read_number(value: object) -> int | float:
     """A number, not in quotes."""
-    text = _scalar(value, "a number")
+    text = scalar(value, "a number")
     try:
         resolved = resolve(text) if isinstance(value, Plain) else text
     except ValueError:
@@ -181,7 +182,7 @@ def word_of(*words: str, aliases: Mapping[str, str] | None = None) -> Callable[[
     """A reader of one of `words`; `aliases` are other schedulers' words for them."""
 
     def read(value: object) -> str:
-        text = _scalar(value, f"one of {', '.join(words)}")
+        text = scalar(value, f"one of {', '.join(words)}")
         if text in words:
             return text
         meant = (aliases or {}).get(text) or nearest(text, words)
@@ -201,7 +202,7 @@ def nearest(text: str, words: object) -> str | None:
 
 
 def _duration_text(value: object, *, zero: bool = False) -> str:
-    text = _scalar(value, "a duration")
+    text = scalar(value, "a duration")
     try:
         parse_duration(text, zero=zero)
     except TriggerError as error:
@@ -233,7 +234,7 @@ def read_durations(value: object) -> list[str]:
 
 def read_moment(value: object) -> Moment:
     """A date, or a date and time."""
-    text = _scalar(value, "a date or time")
+    text = scalar(value, "a date or time")
     try:
         return parse_moment(text)
     except TriggerError as error:
@@ -275,7 +276,7 @@ def read_command(value: object) -> str | list[str]:
         if isinstance(value, list) and isinstance(part, str):
             text = str(part)  # `echo null` passes the word null
         else:
-            text = _scalar(part, "a command: text or a list of texts")
+            text = scalar(part, "a command: text or a list of texts")
         if "\0" in text or (index == 0 and not text.strip()):
             raise refused(Wrong("E036", "a command cannot be empty or hold a NUL character", "correct it"))
         texts.append(text)
@@ -307,8 +308,14 @@ def read_data(value: object) -> dict[str, Any]:
     """A mapping of JSON values of at most 256 KiB; `${…}` stays, to be expanded where the job runs."""
     if not isinstance(value, dict):
         raise refused(Wrong("E010", "expected a mapping", "write {name: value}"))
+    read: dict[str, Any] = read_json(value)
+    return read
+
+
+def read_json(value: object) -> Any:
+    """Any JSON value of at most 256 KiB; `${…}` stays in its texts."""
     wrongs: list[Wrong] = []
-    read: dict[str, Any] = _json(value, (), wrongs)
+    read = _json(value, (), wrongs)
     if not wrongs and len(canonical(read).encode()) > LARGEST_DATA:
         wrongs.append(
             Wrong("E034", f"data of more than {LARGEST_DATA // 1024} KiB", "store it elsewhere and name it")

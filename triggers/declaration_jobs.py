@@ -16,6 +16,12 @@ from .yaml_tree import Mapped, Path
 
 _SUGGESTED = 50
 """For so many unknown jobs the nearest known one is looked for; the search looks at every name there is."""
+_NO_USE = {
+    "python": ("env", "cwd"),
+    "command": ("run_in", "persist_data"),
+    "http": ("env", "cwd", "run_in", "persist_data"),
+}
+"""Keys that a kind of job has no use for."""
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish")
 
 
@@ -66,11 +72,17 @@ class Jobs:
         defaults = {key: source.defaults[key] for key in POLICIES_OF_JOBS if key in source.defaults}
         if kind != "python":
             defaults.pop("run_in", None)
-        target = said[kind]
+        target, request = said[kind], {}
+        if kind == "http":
+            if "url" not in target:
+                return None
+            request = {key: value for key, value in target.items() if key != "url"}
+            target = target["url"]
         return JobDefinition(
             name=name,
             kind=kind,
             target=tuple(target) if isinstance(target, list) else target,
+            request=request,
             data=said.get("data", {}),
             policies=job_policies(merged(defaults, said), source.document, path),
             env=said.get("env", {}),
@@ -90,11 +102,9 @@ class Jobs:
             complain(source, path, wrong)
             return None
         if not kinds:
-            if "http" not in raw:
-                hint = "add `python: module:function` or `command: …`"
-                complain(
-                    source, path, Wrong("E013", f"the job `{path[-1]}` has nothing to run", hint, on_key=True)
-                )
+            hint = "add `python: module:function`, `command: …` or `http: …`"
+            wrong = Wrong("E013", f"the job `{path[-1]}` has nothing to run", hint, on_key=True)
+            complain(source, path, wrong)
             return None
         return kinds[0] if kinds[0] in said else None
 
@@ -125,7 +135,7 @@ class Jobs:
         """Note each `${VAR}` without a default that the given environment does not have."""
         if self.environ is None:
             return
-        for section in ("env", "data"):
+        for section in ("env", "http", "data"):
             for at, text in texts(said.get(section), (section,)):
                 for name in unset(text, self.environ):
                     hint = f"set it, or write ${{{name}:-default}}"
@@ -134,7 +144,7 @@ class Jobs:
 
 def _check(kind: str, said: Mapping[str, Any], source: Source, path: Path) -> None:
     """Keys that the kind of job has no use for, and texts that cannot work."""
-    for key in ("env", "cwd") if kind == "python" else ("run_in", "persist_data"):
+    for key in _NO_USE[kind]:
         if key in said:
             message = f"`{key}` has no meaning for a `{kind}` job"
             complain(source, path, Wrong("E026", message, "remove it", (key,), True))
@@ -144,13 +154,23 @@ def _check(kind: str, said: Mapping[str, Any], source: Source, path: Path) -> No
         )
         complain(source, path, wrong)
     target = said[kind]
-    if isinstance(target, list) and not (target[0].rpartition("/")[2] in _SHELLS and "-c" in target):
+    if kind == "http":
+        _check_request(target, source, path)
+    elif isinstance(target, list) and not (target[0].rpartition("/")[2] in _SHELLS and "-c" in target):
         for index, part in enumerate(target):
             if "${" in part:
                 hint = "write the command as one text, or pass the value by env"
                 complain(
                     source, path, Wrong("W007", "no shell reads a list of arguments", hint, (kind, index))
                 )
+
+
+def _check_request(target: Mapping[str, Any], source: Source, path: Path) -> None:
+    if "url" not in target:
+        complain(source, path, Wrong("E013", "this request has no `url`", "add one", ("http",), True))
+    if "json" in target and "body" in target:
+        wrong = Wrong("E021", "both `json` and `body` are given", "keep one", ("http", "body"), True)
+        complain(source, path, wrong)
 
 
 def _is_template(text: str) -> bool:

@@ -8,7 +8,9 @@ from typing_extensions import TypedDict
 
 from .after import CONDITIONS
 from .declaration_fields import whole, word_of
+from .declaration_http import METHODS, MOST_REDIRECTS
 from .declaration_types import (
+    Body,
     Boolean,
     Command,
     Data,
@@ -17,15 +19,19 @@ from .declaration_types import (
     DurationText,
     DurationTexts,
     Environment,
+    Headers,
+    JsonBody,
     Key,
     Name,
     Names,
     Number,
     Read,
+    Statuses,
     Target,
     Text,
     Texts,
     Time,
+    Url,
     Version,
     Zone,
 )
@@ -60,6 +66,11 @@ def _whole(least: int, most: int) -> Read:
 
 def _short_misfire(value: object) -> object:
     return {"policy": value} if isinstance(value, str) else value
+
+
+def _short_http(value: object) -> object:
+    """`http: https://…` in the long form."""
+    return {"url": value} if isinstance(value, str) else value
 
 
 def _short_retry(value: object) -> object:
@@ -111,6 +122,23 @@ Misfire = Annotated[MisfireKeys, BeforeValidator(_short_misfire)]
 Retry = Annotated[RetryKeys, BeforeValidator(_short_retry)]
 
 
+class HttpKeys(TypedDict, total=False):
+    """A request. `${VAR}` is expanded where it is made; `{name}` in url and headers stands for data."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    url: Annotated[Url, Field(description="http or https; {name} in path and query stands for data")]
+    method: Annotated[str, _words(*METHODS, aliases={word.lower(): word for word in METHODS})]
+    headers: Annotated[Headers, Field(description="{name} stands for data")]
+    json: Annotated[JsonBody, Field(description="the body; else POST, PUT and PATCH send the data")]
+    body: Annotated[Body, Field(description="the body, as text, in place of json")]
+    expected_status: Annotated[Statuses, Field(description="what means success: [200-299]")]
+    follow_redirects: Annotated[int, _whole(0, MOST_REDIRECTS)]
+    max_response: Annotated[int, _whole(1, 2**40), Field(description="bytes after which reading stops")]
+
+
+Http = Annotated[HttpKeys, BeforeValidator(_short_http)]
+
+
 class PolicyKeys(TypedDict, total=False):
     """What a job, `defaults` and `cluster` may all say about how jobs run."""
 
@@ -146,6 +174,7 @@ class JobKeys(PolicyKeys, total=False):
 
     python: Annotated[Target, Field(description="module:function")]
     command: Annotated[Command, Field(description="a text for /bin/sh, or a list of arguments")]
+    http: Annotated[Http, Field(description="a request: a url, or its parts")]
     env: Annotated[Environment, Field(description="of a command; ${VAR} is expanded where it runs")]
     cwd: Text
     key: Annotated[Text, Field(description="idempotency key over data, as in invoice:{order_id}")]
@@ -182,7 +211,7 @@ class GroupKeys(TypedDict, total=False):
 
 
 class TriggerKeys(JobKeys, total=False):
-    """A trigger: when to run which job; or, with `command` or `python`, a job of its own."""
+    """A trigger: when to run which job; or, with `command`, `python` or `http`, a job of its own."""
 
     cron: Annotated[Text, Field(description="five fields, or @daily and the like; quote it")]
     quartz: Annotated[Text, Field(description="six or seven fields, seconds first; quote it")]
@@ -223,7 +252,7 @@ class FileKeys(TypedDict, total=False):
 
 
 SCHEDULES: Final = ("cron", "quartz", "every", "at", "after")
-KINDS: Final = ("python", "command")
+KINDS: Final = ("python", "command", "http")
 POLICIES_OF_JOBS: Final = tuple(PolicyKeys.__annotations__)
 ONLY_OF_JOBS: Final = (
     "request_recovery",
@@ -239,7 +268,7 @@ ONLY_OF_JOBS: Final = (
 """What a trigger may say only when it declares its own job."""
 
 LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "delay", "any", "all")
-LATER: Final = frozenset((*LATER_SCHEDULES, "http", "exclude", "calendars", "jitter", "splay", "unique_key"))
+LATER: Final = frozenset((*LATER_SCHEDULES, "exclude", "calendars", "jitter", "splay", "unique_key"))
 """Keys of the format that this version refuses instead of ignoring."""
 
 OTHER_WORDS: Final = {
@@ -268,6 +297,10 @@ OTHER_WORDS: Final = {
     "backoff": "multiplier",
     "environment": "env",
     "working_dir": "cwd",
+    "uri": "url",
+    "endpoint": "url",
+    "status": "expected_status",
+    "verb": "method",
     "func": "python",
     "function": "python",
     "callable": "python",

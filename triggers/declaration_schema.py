@@ -7,6 +7,7 @@ from .declaration_keys import (
     SCHEDULES,
     AfterKeys,
     FileKeys,
+    HttpKeys,
     JobKeys,
     MisfireKeys,
     RetryKeys,
@@ -31,6 +32,7 @@ def json_schema() -> dict[str, Any]:
             "maxLength": 200,
             "pattern": "^[^/]*$",
         }
+    definitions[HttpKeys.__name__]["required"] = ["url"]
     _one_of(definitions[JobKeys.__name__], KINDS)
     _one_of(definitions[TriggerKeys.__name__], SCHEDULES)
     short_misfire = {"type": "string", "enum": list(POLICIES)}
@@ -39,6 +41,7 @@ def json_schema() -> dict[str, Any]:
         {"type": "integer", "minimum": 0},
     ]
     _shorthand(definitions, MisfireKeys.__name__, [short_misfire])
+    _shorthand(definitions, HttpKeys.__name__, [{"type": "string"}])
     _shorthand(definitions, RetryKeys.__name__, short_retry)
     _shorthand(definitions, AfterKeys.__name__, [{"type": "string"}])
     return made

@@ -16,6 +16,7 @@ from .declaration_keys import (
     DefaultsKeys,
     FileKeys,
     GroupKeys,
+    HttpKeys,
     JobKeys,
     MisfireKeys,
     RetryKeys,
@@ -34,6 +35,7 @@ _PLACES: Mapping[str, Any] = {
     "misfire": MisfireKeys,
     "after": AfterKeys,
     "groups": GroupKeys,
+    "http": HttpKeys,
     "": FileKeys,
 }
 _FEW = 12
@@ -46,6 +48,7 @@ _SAID_OF = {
     "misfire": "`misfire`",
     "after": "`after`",
     "groups": "a group",
+    "http": "`http`",
     "": "the top of the file",
 }
 

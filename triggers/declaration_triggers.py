@@ -174,10 +174,9 @@ class Triggers:
                 hint = "set it under `jobs`, or on the function"
                 complain(source, path, Wrong("E026", message, hint, (key,), True))
         if "job" not in raw:
-            if "http" not in raw:
-                hint = "add `job: name`, `command: …` or `python: module:function`"
-                message = f"the trigger `{path[1]}` does not say what to run"
-                complain(source, path, Wrong("E013", message, hint, on_key=True))
+            hint = "add `job: name`, `command: …`, `python: module:function` or `http: …`"
+            message = f"the trigger `{path[1]}` does not say what to run"
+            complain(source, path, Wrong("E013", message, hint, on_key=True))
             return None
         job: str | None = said.get("job")
         if job is None:

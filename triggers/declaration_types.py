@@ -27,6 +27,7 @@ from .declaration_fields import (
     read_version,
     read_zone,
 )
+from .declaration_http import read_body, read_headers, read_json_body, read_statuses, read_url
 from .declaration_times import Moment
 
 
@@ -71,3 +72,13 @@ Environment = Annotated[
     dict[str, str], Read(read_environment, {"type": "object", "additionalProperties": _SCALAR})
 ]
 Data = Annotated[dict[str, Any], Read(read_data, {"type": "object"})]
+Url = Annotated[
+    str, Read(read_url, {"type": "string", "examples": ["https://api.example/orders/{order_id}"]})
+]
+Headers = Annotated[dict[str, str], Read(read_headers, {"type": "object", "additionalProperties": _SCALAR})]
+Body = Annotated[str, Read(read_body, _STRING)]
+JsonBody = Annotated[Any, Read(read_json_body, {})]
+_STATUS = {"type": ["integer", "string"], "examples": [204, "200-299"]}
+Statuses = Annotated[
+    list[str], Read(read_statuses, {"type": ["array", "integer", "string"], "items": _STATUS})
+]

@@ -108,7 +108,7 @@ class JobPolicies:
 
 @dataclass(frozen=True, slots=True)
 class JobDefinition:
-    """What to run. `target` is `module:function` (python), a shell text or an argv tuple (command)."""
+    """What to run. `target` is `module:function` (python), a shell text or an argv tuple (command), a url (http)."""
 
     name: str
     kind: str
@@ -118,13 +118,17 @@ class JobDefinition:
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment of a command; `${VAR}` stays unexpanded here and is expanded where it runs."""
     cwd: str | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """Of an http job, what it says besides the url: method, headers, json or body, and what it expects; unexpanded."""
     group: str = "default"
     description: str | None = None
     tags: tuple[str, ...] = ()
 
     def to_spec(self) -> dict[str, Any]:
         """The stored form: JSON-ready, canonical, with its format version."""
-        target = list(self.target) if isinstance(self.target, tuple) else self.target
+        target: Any = list(self.target) if isinstance(self.target, tuple) else self.target
+        if self.kind == "http":
+            target = {"url": target, **self.request}
         spec: dict[str, Any] = {"v": JOB_SPEC_VERSION, self.kind: target, **self.policies.to_spec()}
         for name in ("data", "env", "cwd", "description"):
             if value := getattr(self, name):
@@ -144,6 +148,12 @@ class JobDefinition:
         if len(kinds) != 1:
             raise DefinitionError(f"job {name!r} must have exactly one of {', '.join(KINDS)}: apply it again")
         target = spec[kinds[0]]
+        request: dict[str, Any] = {}
+        if kinds[0] == "http":
+            if not isinstance(target, Mapping) or not isinstance(target.get("url"), str):
+                raise DefinitionError(f"the request of job {name!r} has no url: apply it again")
+            request = {key: value for key, value in target.items() if key != "url"}
+            target = target["url"]
         return cls(
             name=name,
             kind=kinds[0],
@@ -152,6 +162,7 @@ class JobDefinition:
             policies=JobPolicies.from_spec(spec),
             env=spec.get("env") or {},
             cwd=spec.get("cwd"),
+            request=request,
             group=spec.get("group", "default"),
             description=spec.get("description"),
             tags=tuple(spec.get("tags") or ()),

@@ -1,6 +1,7 @@
 """What follows a failed attempt: how often, how long after, for which errors it is retried (DESIGN §8)."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -299,6 +300,8 @@ def _error_name(key: str, given: object) -> str:
         part.isidentifier() for part in given.replace(".<locals>", "").split(".")
     ):
         return given
+    if isinstance(given, str) and _STATUS.match(given):
+        return given
     raise TriggerError(
         f"retry.{key}: {given!r} is not the name of an exception, as in httpx.TimeoutException"
     )
@@ -363,4 +366,6 @@ _FIELDS = (
     "on_exhausted",
     "preset",
 )
+_STATUS = re.compile(r"http\.[1-5](?:[0-9]{2}|xx)\Z")
+"""How the failures of http jobs are named: `http.429`, `http.5xx`."""
 _DEFAULT = RetryPolicy()

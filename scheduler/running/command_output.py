@@ -1,5 +1,7 @@
 """What a command wrote, in bounded memory: its beginning, its end, and how much is missing between."""
 
+from collections.abc import Callable
+
 PART = 32 * 1024
 
 
@@ -32,13 +34,16 @@ class CommandOutput:
         """All that is kept, as text, with a line that says what is not."""
         return self.shortened(2 * self._part)
 
-    def shortened(self, most: int) -> str:
-        """Head and tail in about `most` bytes, half each."""
+    def shortened(self, most: int, clean: Callable[[str], str] | None = None) -> str:
+        """Head and tail in about `most` bytes, half each; `clean` sees them before they are cut, so that no part slips by."""
         tail = self._tail[-self._part :]
         whole = self._size == len(self._head) + len(tail)
         if whole and self._size <= most:
-            return (self._head + tail).decode("utf-8", "replace")
-        start = self._head[: most - most // 2]
-        end = (self._head + tail if whole else tail)[-(most // 2) :]
-        missing = f"\n… {self._size - len(start) - len(end):,} bytes left out …\n"
-        return start.decode("utf-8", "replace") + missing + end.decode("utf-8", "replace")
+            text = (self._head + tail).decode("utf-8", "replace")
+            return text if clean is None else clean(text)
+        head, end = self._head, self._head + tail if whole else tail
+        if clean is not None:
+            head, end = (bytearray(clean(part.decode("utf-8", "replace")).encode()) for part in (head, end))
+        head, end = head[: most - most // 2], end[-(most // 2) :]
+        missing = f"\n… {max(0, self._size - len(head) - len(end)):,} bytes left out …\n"
+        return head.decode("utf-8", "replace") + missing + end.decode("utf-8", "replace")

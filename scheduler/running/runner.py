@@ -8,21 +8,26 @@ from ..context import JobContext
 from ..outcome import Outcome
 from .command_process import GRACE
 from .deadlines import Deadlines
+from .http_address import HttpAllow
 from .live_commands import LiveCommands
 from .process_pool import ProcessPool
 from .run_async import run_async
 from .run_command import run_command
+from .run_http import run_http
 from .run_process import run_in_process
 from .run_thread import run_in_thread
+
+_PUBLIC = HttpAllow()
 
 
 class Runner:
     """Runs bodies; one per node. Its time-outs are kept by one thread, which starts with the first."""
 
-    def __init__(self, clock: Clock, *, grace: float = GRACE) -> None:
+    def __init__(self, clock: Clock, *, grace: float = GRACE, http_allow: HttpAllow = _PUBLIC) -> None:
         self._clock = clock
         self._deadlines = Deadlines(clock)
         self._grace = grace
+        self._http_allow = http_allow
         self._processes = ProcessPool(clock)
         self._commands = LiveCommands(self._processes)
 
@@ -34,6 +39,8 @@ class Runner:
         job = ctx.request.job
         if job.definition.kind == "command":
             return run_command(ctx, self._clock, self._deadlines, self._commands, self._grace)
+        if job.definition.kind == "http":
+            return run_http(ctx, self._clock, self._deadlines, self._http_allow)
         if job.in_process:
             return run_in_process(ctx, self._deadlines, self._processes, self._grace, may_begin)
         if job.is_async:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...triggers.instant import DAY
+from ...triggers.request_template import method_of
 from ...triggers.trigger_text import schedule_text, split_key, trigger_key
 from ..firing import MAX_RECOVERIES
 from .database import Store
@@ -183,7 +184,7 @@ def _job_item(row: Any) -> Item:
     return {
         "name": name,
         "kind": kind,
-        "target": None if kind is None else said[kind],
+        "target": None if kind is None else _target(kind, said[kind]),
         "namespace": namespace,
         "state": state,
         "overlap": said.get("overlap"),
@@ -195,6 +196,13 @@ def _job_item(row: Any) -> Item:
         "loaded": loaded is not None,
         "error": "the stored definition cannot be read: apply it again" if spec is None else None,
     }
+
+
+def _target(kind: str, target: Any) -> Any:
+    """What a job runs; of a request only method and url, as written: its headers are nobody's business."""
+    if kind != "http" or not isinstance(target, dict):
+        return target
+    return f"{method_of(target)} {target.get('url')}"
 
 
 def job_names(store: Store) -> set[str]:

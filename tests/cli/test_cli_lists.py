@@ -215,6 +215,18 @@ def test_jobs_say_what_they_run(qsched: Command, filled: Filled) -> None:
     assert "no.such.module:rates" in qsched("jobs", "list").out
 
 
+def test_a_request_is_listed_with_method_and_url_and_without_its_headers(
+    qsched: Command, filled: Filled
+) -> None:
+    request = "{url: 'https://a.example/{id}', json: 1, headers: {X-Key: secret}}"
+    filled.declare(
+        f"qsched: 1\njobs: {{call: {{http: {request}}}}}\ntriggers: {{t: {{job: call, every: 1h}}}}\n"
+    )
+    (item,) = qsched("jobs", "list", "-o", "json").items
+    assert (item["kind"], item["target"]) == ("http", "POST https://a.example/{id}")
+    assert "secret" not in qsched("jobs", "list", "-o", "json").out + qsched("jobs", "list", "-o", "wide").out
+
+
 @pytest.mark.parametrize(
     ("schedule", "day"),
     [

@@ -5,6 +5,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -271,9 +272,31 @@ def test_a_command_has_no_run_in() -> None:
     assert "has no run_in" in refusal(JobRegistry(allow={"command"}), definition)
 
 
+REQUEST = JobDefinition("call", "http", "https://a.example/{id}", request={"headers": {"X-A": "{name}"}})
+
+
+def test_requests_are_made_only_where_they_are_allowed_or_declared() -> None:
+    assert "may not make requests of others: start it with --allow http" in refusal(
+        JobRegistry(allow={"command"}), REQUEST
+    )
+    assert JobRegistry(allow={"http"}).resolve(REQUEST).function is None
+    registry = JobRegistry(declared=[REQUEST])
+    assert registry.resolve(REQUEST).definition == REQUEST
+    for changed in ({"target": "https://b.example/{id}"}, {"request": {"headers": {"X-A": "${TOKEN}"}}}):
+        assert "may not make requests of others" in refusal(registry, replace(REQUEST, **changed))
+
+
+def test_what_a_request_names_is_checked_against_the_data() -> None:
+    loaded = JobRegistry(declared=[REQUEST]).resolve(REQUEST)
+    assert check_arguments(loaded, {"id": 1, "name": "x"}) == []
+    assert check_arguments(loaded, {"id": 1}) == [
+        "job 'call': its request names name, which the data do not have"
+    ]
+
+
 def test_a_kind_this_version_does_not_know_is_left_to_others() -> None:
-    assert "of kind http, which this version cannot run" in refusal(
-        JobRegistry(allow={"http"}), JobDefinition("h", "http", "https://example.org")
+    assert "of kind pigeon, which this version cannot run" in refusal(
+        JobRegistry(allow={"http"}), JobDefinition("h", "pigeon", "north")
     )
 
 

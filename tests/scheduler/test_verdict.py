@@ -158,6 +158,13 @@ def test_retry_after_names_its_own_delay_and_counts_as_a_retry() -> None:
     assert judged(asked, replace(FIRST, next_at=FIVE + 31 * SECOND), policy).dropped == "superseded"
 
 
+def test_what_a_server_says_of_when_does_not_say_whether() -> None:
+    asked = Outcome("failed", "HttpStatus", "429", error_classes=("http.429",), retry_after=30 * SECOND)
+    assert judged(asked, policy=RetryPolicy.fixed(2, "2s")).run_at == FIVE + 30 * SECOND
+    assert not judged(asked, policy=RetryPolicy.fixed(2, "2s", no_retry_on=["http.429"])).retry
+    assert not judged(asked, policy=RetryPolicy.fixed(2, "2s", retry_on=["http.503"])).retry
+
+
 def test_retry_now_runs_again_at_once_and_burns_no_retry() -> None:
     asked = Outcome.of_exception(RetryNow("stale token"))
     verdict = judged(asked, policy=None)

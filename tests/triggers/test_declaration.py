@@ -338,3 +338,36 @@ def test_many_errors_are_shown_as_one_picture() -> None:
     with pytest.raises(DeclarationError) as raised:
         load_text(MANY_ERRORS, now=NOW, file="shop.yaml")
     assert raised.value.render() == PICTURE
+
+
+def test_a_request_is_kept_as_written_and_comes_back_from_its_stored_form() -> None:
+    found = read("""
+qsched: 1
+jobs:
+  long:
+    http:
+      method: PUT
+      url: https://${HOST}/orders/{order.id}
+      headers: {Authorization: "Bearer ${TOKEN}", X-Count: 1.10}
+      json: {a: 1, b: [x, null, "${T}"]}
+      expected_status: [200-299, 304]
+      follow_redirects: 0
+      max_response: 1000
+    retry: {max_retries: 3, retry_on: [http.429, http.5xx, TimeoutError]}
+triggers:
+  short: {every: 10s, http: "https://shop.example/health"}
+  nightly: {every: 1h, job: long, data: {order: {id: 1}}}
+""")
+    long, short = jobs(found)["long"], jobs(found)["short"]
+    assert (long.kind, long.target) == ("http", "https://${HOST}/orders/{order.id}")
+    assert long.request == {
+        "method": "PUT",
+        "headers": {"Authorization": "Bearer ${TOKEN}", "X-Count": "1.10"},
+        "json": {"a": 1, "b": ["x", None, "${T}"]},
+        "expected_status": ["200-299", "304"],
+        "follow_redirects": 0,
+        "max_response": 1000,
+    }
+    assert (short.kind, short.target, short.request) == ("http", "https://shop.example/health", {})
+    for job in (long, short):
+        assert JobDefinition.from_spec(job.name, job.to_spec()) == job

@@ -41,7 +41,6 @@ IN_A_TRIGGER = [
     ("every: 5s\nexclude: [closed]", "E012", 6, 5, "not supported"),
     ("every: 5s\njitter: 5s", "E012", 6, 5, "not supported"),
     ("every: 5s\nsplay: 5s", "E012", 6, 5, "not supported"),
-    ("every: 5s\nhttp: {url: x}", "E012", 6, 5, "not supported"),
     ("every: 5s\npersist_data: true", "E012", 6, 5, "not supported"),
     ("every: 5s\nrun_in: proces", "E014", 6, 13, "did you mean `process`?"),
     ("priority: 3", "E013", 3, 3, "`nightly` has no schedule"),
@@ -104,8 +103,8 @@ IN_A_TRIGGER = [
     ("every: 5s\nstart_at: 2027-01-02\nend_at: 2027-01-01", "E023", 7, 13, "before `start_at`"),
     ("at: 2027-01-01\nanchor: 2027-01-01", "E026", 6, 5, "`anchor` goes with `every`"),
     ("every: 5s\nrun_in: thread", "E026", 6, 5, "no meaning for a `command` job"),
-    ("every: 5s\ndescription: ${HOME}", "E028", 6, 18, "only in env and data"),
-    ("every: 5s\ncwd: ${HOME}", "E028", 6, 10, "only in env and data"),
+    ("every: 5s\ndescription: ${HOME}", "E028", 6, 18, "only in env, http and data"),
+    ("every: 5s\ncwd: ${HOME}", "E028", 6, 10, "only in env, http and data"),
     ("every: 5s\ndata: {a: [1, '${1X}']}", "E028", 6, 19, "cannot be read"),
     ("every: 5s\nenv: {A: '${X:?no}'}", "E028", 6, 14, "cannot be read"),
     ("every: 5s\nenv: {A: '${X'}", "E028", 6, 14, "cannot be read"),
@@ -139,6 +138,50 @@ def test_an_error_in_a_trigger_is_told_at_its_place(
     assert found[0].path.startswith("triggers.nightly")
     assert found[0].hint
     assert (found[0].file, found[0].severity) == ("qsched.yaml", "error")
+
+
+# What stands after `http:` in a job (line 2, column 22 on), the code, column and part of the message or the hint.
+IN_A_REQUEST = [
+    ("ftp://x/", "E010", 22, "begins with https:// or http://"),
+    ("'https://'", "E010", 22, "names no host"),
+    ("https://a:b@x/", "E010", 22, "must not hold a name or password"),
+    ("'https://x/a b'", "E010", 22, "percent-encode"),
+    ("'https://{host}/'", "E010", 22, "data must not choose the host"),
+    ("'https://x/${VAR'", "E028", 22, "${VAR:-default}"),
+    ("[https://x/]", "E010", 22, "mapping"),
+    ("{method: GET}", "E013", 16, "has no `url`"),
+    ("{url: 'https://x/', verb: GET}", "E011", 42, "did you mean `method`?"),
+    ("{url: 'https://x/', method: get}", "E014", 50, "did you mean `GET`?"),
+    ("{url: 'https://x/', headers: {Host: y}}", "E010", 52, "is set by qsched"),
+    ("{url: 'https://x/', headers: {A B: y}}", "E010", 52, "cannot be the name of a header"),
+    ("{url: 'https://x/', headers: {A: y, a: z}}", "E010", 58, "given twice"),
+    ("{url: 'https://x/', headers: {A: 'ğ'}}", "E010", 52, "another character"),
+    ('{url: "https://x/", headers: {A: "s3cret\\r\\nB: c"}}', "E010", 52, "the header A holds a line break"),
+    ("{url: 'https://x/', json: 1, body: a}", "E021", 51, "both `json` and `body`"),
+    ("{url: 'https://x/', expected_status: 99}", "E010", 59, "write 204, or 200-299"),
+    ("{url: 'https://x/', expected_status: [200, 299-200]}", "E010", 65, "no status"),
+    ("{url: 'https://x/', expected_status: []}", "E010", 59, "no status would be a success"),
+    ("{url: 'https://x/', follow_redirects: 4}", "E019", 60, "from 0 to 3"),
+]
+
+
+@pytest.mark.parametrize(("request_text", "code", "column", "words"), IN_A_REQUEST)
+def test_an_error_in_a_request_is_told_at_its_place(
+    request_text: str, code: str, column: int, words: str
+) -> None:
+    text = (
+        f"qsched: 1\njobs: {{fetch: {{http: {request_text}}}}}\ntriggers: {{t: {{every: 5s, job: fetch}}}}\n"
+    )
+    found = problems(text)
+    assert [(problem.code, problem.line, problem.column) for problem in found] == [(code, 2, column)]
+    assert words in f"{found[0].message} {found[0].hint}"
+    assert "s3cret" not in f"{found[0].message} {found[0].hint}"
+
+
+def test_a_variable_of_a_request_that_is_not_set_is_told_at_its_place() -> None:
+    text = "qsched: 1\njobs: {a: {http: {url: 'https://${HOST}/', json: [1, {b: '${T}'}]}}}\ntriggers: {t: {every: 5s, job: a}}\n"
+    told = [(problem.code, problem.line, problem.column) for problem in problems(text, {})]
+    assert told == [("E029", 2, 24), ("E029", 2, 58)]
 
 
 # A whole file, the code, line, column and part of the message or the hint.
@@ -232,11 +275,11 @@ IN_A_FILE = [
         "nothing to run",
     ),
     (
-        JOBS.replace("command: ls", "http: {url: x}") + "  a: {every: 5s, job: fetch}\n",
+        JOBS.replace("command: ls", "command: ls, splay: 5s") + "  a: {every: 5s, job: fetch}\n",
         "E012",
         2,
-        16,
-        "`http`",
+        29,
+        "`splay`",
     ),
     (
         JOBS.replace("command: ls", "command: ls, paused: true") + "  a: {every: 5s, job: fetch}\n",
