@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any
 
+from ..scheduler.around.hooks import Hooks
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.errors import SchedulerError, StoreUnavailable
 from ..scheduler.store.node_rows import DRAINING, STOPPED, set_state
@@ -198,6 +199,7 @@ class Node:
 
     def _start_up(self, life: _Life, start: Start) -> None:
         """Become a node; a database that is away is waited for."""
+        services, failed = None, None
         while not life.leaving.is_set():
             try:
                 services = start.attempt(life.leaving)
@@ -205,14 +207,17 @@ class Node:
                 self._clock.wait(life.leaving, start.waits(error))
                 continue
             except BaseException as error:
-                life.failed = error
-                if self.settings.embedded:
-                    log.error("node.failed reason=%s", error)
-                life.leaving.set()
-                break
-            if services is not None:
-                self._started(life, services)
+                failed = error
             break
+        if services is not None:
+            self._started(life, services)
+        else:
+            start.hooks.close(self.settings.drain_timeout / 1_000_000, lambda: life.hurried)
+        if failed is not None:
+            life.failed = failed
+            if self.settings.embedded:
+                log.error("node.failed reason=%s", failed)
+            life.leaving.set()
         life.ready.set()
 
     def _started(self, life: _Life, services: Services) -> None:
@@ -259,7 +264,9 @@ class Node:
 
     def _drain(self, life: _Life, services: Services, *, leaves: bool) -> int:
         """`leaves`: what does not end is left behind, and the process with it. Else it is waited for in the background."""
-        parts = services.parts
+        assert life.start is not None
+        parts, hooks = services.parts, life.start.hooks
+        until = self._clock.monotonic() + self.settings.drain_timeout / 1_000_000
         timeout = format_duration(self.settings.drain_timeout)
         log.info("node.drain running=%s at_most=%s (a second signal: now)", parts.hand.running(), timeout)
         drain = Drain(services, life.hurry, leaves=leaves)
@@ -274,11 +281,13 @@ class Node:
         elif not leaves:
             # What still runs goes on to check in and is settled when it ends: nobody may run it beside itself.
             threading.Thread(
-                target=_shut_later, args=(services, drain), name="qsched-stop", daemon=True
+                target=_shut_later, args=(services, drain, hooks), name="qsched-stop", daemon=True
             ).start()
         else:
             drain.abandon()
         drain.over()
+        if ended:  # and everything is in the store: what the hooks do holds up nobody else
+            hooks.close(max(0.0, until - self._clock.monotonic()), life.hurry)
         log.info("node.stop name=%s handed_over=%s", parts.who.name, handed_over)
         return code
 
@@ -304,9 +313,10 @@ def _signalled(life: _Life, timeout: float) -> bool:
     return True
 
 
-def _shut_later(services: Services, drain: Drain) -> None:
+def _shut_later(services: Services, drain: Drain, hooks: Hooks) -> None:
     drain.wait_on()
     _shut(services, drain.handed_over)
+    hooks.close(None)
     services.parts.store.close()
 
 

@@ -1,6 +1,5 @@
 """The services of one running node, wired together: planner, settler, check-in, upkeep, listener, worker pool."""
 
-import asyncio
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from ..scheduler.registry import JobRegistry
 from ..scheduler.rescuer import Rescuer, Senses
 from ..scheduler.running.http_address import HttpAllow
 from ..scheduler.running.process_mark import mark_of
+from ..scheduler.running.run_async import JobLoop
 from ..scheduler.running.runner import Runner
 from ..scheduler.running.worker_pool import WorkerPool
 from ..scheduler.settler import Settler
@@ -53,8 +53,8 @@ log = logging.getLogger("qsched.node")
 class Around:
     """What is around one start of a node."""
 
-    loop: asyncio.AbstractEventLoop | None = None
-    """The application's, for its async jobs."""
+    loop: JobLoop | None = None
+    """Of its async jobs and hooks; it outlives the services."""
     revision: int | None = None
     """Of the declarations that the node carries."""
     asked_to_drain: Callable[[str | None], None] = lambda _: None

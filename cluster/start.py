@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable
 
 from ..scheduler.apply import apply
+from ..scheduler.around.hooks import Hooks
 from ..scheduler.clock import Clock
 from ..scheduler.episode import Episode
 from ..scheduler.errors import StoreUnavailable
 from ..scheduler.registry import JobRegistry
+from ..scheduler.running.run_async import JobLoop
 from ..scheduler.store.database import Store
 from ..scheduler.store.schema import open_store
 from ..triggers.declaration import Declarations, load
@@ -37,11 +39,12 @@ class Start:
     ) -> None:
         self._url = url
         self._settings = settings
-        self._loop = loop
         self._asked_to_drain = asked_to_drain
         self._declared = _declared(settings, clock)
         jobs = () if self._declared is None else self._declared.jobs
         self._registry = JobRegistry(settings.apps, jobs, settings.allow)
+        self._loop = JobLoop(loop)
+        self.hooks = Hooks(self._registry.around, self._loop.awaited, self._loop.close, clock)
         self.store: Store | None = None
         self._random = random.Random()
         self._episode = Episode(clock)
@@ -49,10 +52,17 @@ class Start:
         """What it waits for; None while it does not."""
 
     def attempt(self, leaving: threading.Event) -> Services | None:
-        """The services, running; None when the node was told to leave before. Raises StoreUnavailable to be tried again."""
+        """The services, running; None when the node was told to leave before.
+
+        Raises StoreUnavailable to be tried again, StartupFailed for a startup hook that raised.
+        """
         settings = self._settings
         if self.store is None:
             self.store = open_store(self._url, cluster=settings.cluster, create=True, lease=settings.lease)
+        self.trouble = None
+        # Before anything is written: a node that cannot start changes nothing, and others never see it.
+        if leaving.is_set() or not self.hooks.open(leaving.is_set):
+            return None
         revision = None
         if self._declared is not None and settings.apply != "never":
             revision = self._apply(self.store, self._declared)

@@ -12,6 +12,10 @@ _HOMES = {
     "CronError": "triggers.errors",
     "QschedError": "triggers.errors",
     "job": "scheduler.jobs",
+    "on_startup": "scheduler.around.marks",
+    "on_shutdown": "scheduler.around.marks",
+    "scope": "scheduler.around.marks",
+    "middleware": "scheduler.around.marks",
     "JobContext": "scheduler.context",
     "PermanentError": "scheduler.errors",
     "RetryAfter": "scheduler.errors",
@@ -24,6 +28,10 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from .cluster.node import Node as Node
+    from .scheduler.around.marks import middleware as middleware
+    from .scheduler.around.marks import on_shutdown as on_shutdown
+    from .scheduler.around.marks import on_startup as on_startup
+    from .scheduler.around.marks import scope as scope
     from .scheduler.client import Scheduler as Scheduler
     from .scheduler.context import JobContext as JobContext
     from .scheduler.errors import PermanentError as PermanentError

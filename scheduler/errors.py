@@ -13,6 +13,7 @@ QschedError (triggers/errors.py)
       JobUnloadable                 this node cannot, or may not, run that job
     UnknownNode                   no live node has that name
     AppError                      a module given with --app cannot be loaded
+      StartupFailed                 a hook that it marked on_startup raised
     Conflict                      somebody else owns it, or changed it first
     Refused                       a guard says no
   JobError                        raised by jobs, read by the verdict
@@ -90,6 +91,10 @@ class UnknownNode(SchedulerError):
 
 class AppError(SchedulerError):
     """Modules given with --app cannot be imported; one line for each."""
+
+
+class StartupFailed(AppError):
+    """A function that is marked on_startup raised: the node does not start. What it raised is the cause."""
 
 
 class Conflict(SchedulerError):

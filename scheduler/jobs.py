@@ -11,6 +11,7 @@ from ..triggers.duration import parse_duration
 from ..triggers.errors import DefinitionError, TriggerError
 from ..triggers.job import OVERLAPS, JobPolicies
 from ..triggers.retry import RetryPolicy
+from .around.marks import SCOPE, checked, place_of
 from .key_template import template_names
 from .payload import checked_data
 
@@ -36,6 +37,7 @@ class JobOptions(TypedDict, total=False):
     key: str
     data: Mapping[str, Any]
     persist_data: bool
+    scope: Callable[..., Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class JobDeclaration:
     function: Callable[..., Any]
     policies: JobPolicies = field(default_factory=JobPolicies)
     data: Mapping[str, Any] = field(default_factory=dict)
+    scopes: tuple[Callable[..., Any], ...] | None = None
+    """What is opened for each of its attempts; None: whatever its node finds marked @scope."""
 
 
 @overload
@@ -100,13 +104,15 @@ def target_of(function: Callable[..., Any]) -> str:
 def _mark(function: Any, said: dict[str, Any]) -> Any:
     name = str(said.get("name") or getattr(function, "__name__", ""))
     _check_function(function, name)
-    policies = JobPolicies(**{key: value for key, value in said.items() if key not in ("name", "data")})
+    policies = JobPolicies(**{key: value for key, value in said.items() if key in _POLICIES})
     try:
         policies.in_turns(None)
     except DefinitionError as error:
         raise DefinitionError(f"job {name!r}: {error}") from error
     _check_run_in(function, name, policies.run_in)
-    setattr(function, MARK, JobDeclaration(name, function, policies, said.get("data", {})))
+    scopes = said.get("scope")
+    _check_scopes(function, name, scopes or ())
+    setattr(function, MARK, JobDeclaration(name, function, policies, said.get("data", {}), scopes))
     return function
 
 
@@ -141,6 +147,14 @@ def check_run_in(run_in: str | None, *, is_async: bool) -> str | None:
 def _check_run_in(function: Any, name: str, run_in: str | None) -> None:
     if problem := check_run_in(run_in, is_async=inspect.iscoroutinefunction(function)):
         raise DefinitionError(f"job {name!r}: {problem}")
+
+
+def _check_scopes(function: Any, name: str, scopes: tuple[Callable[..., Any], ...]) -> None:
+    for each in scopes:
+        if checked(SCOPE, each) and not inspect.iscoroutinefunction(function):
+            raise DefinitionError(
+                f"job {name!r}: its scope {place_of(each)} is async, and the function is not: choose a plain one"
+            )
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,4 +251,6 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "key": _key,
     "persist_data": _flag("persist_data"),
     "data": lambda value: checked_data(value, of="@job"),
+    "scope": lambda value: () if value is None else (value,),
 }
+_POLICIES = _CHECKS.keys() - {"name", "data", "scope"}

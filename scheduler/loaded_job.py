@@ -3,7 +3,7 @@
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 from ..triggers.declaration_variables import expand
 from ..triggers.job import JobDefinition, JobPolicies
 from ..triggers.request_template import names_in
+from .around.chain import Chain
 from .key_template import has_name, missing_names
+
+NO_NAMES: Set[str] = frozenset()
 
 _CONTEXT = re.compile(r"\bJobContext\b")
 
@@ -42,20 +45,24 @@ class Arguments:
                     required.add(parameter.name)
         return cls(context, None if anything else frozenset(known), frozenset(required))
 
-    def problems(self, data: Mapping[str, Any]) -> list[str]:
-        """Each way in which these data do not fit, naming the argument."""
+    def problems(self, data: Mapping[str, Any], given: Set[str] = NO_NAMES) -> list[str]:
+        """Each way in which these data do not fit, beside the names that scopes have given; it names the argument."""
         names = data.keys()
         if (
-            names >= self.required
+            not given
+            and names >= self.required
             and (self.known is None or names <= self.known)
             and self.context not in names
         ):
             return []
-        found = [f"{name!r} is needed and not in data" for name in sorted(self.required - names)]
+        found = [f"{name!r} is needed and not in data" for name in sorted(self.required - names - given)]
+        found += [f"{name!r} is given by a scope and cannot be in data" for name in sorted(given & names)]
         if self.context in names:
             found.append(f"{self.context!r} is given by qsched and cannot be in data")
+        if self.context in given:
+            found.append(f"{self.context!r} is given by qsched and cannot be a scope's")
         if self.known is not None:
-            for name in sorted(names - self.known - {self.context}):
+            for name in sorted(names - given - self.known - {self.context}):
                 close = get_close_matches(name, self.known, 1)
                 found.append(
                     f"it does not know {name!r}" + (f" (did you mean {close[0]!r}?)" if close else "")
@@ -89,6 +96,8 @@ class LoadedJob:
     place: str | None = None
     """`module:function`, by which another process finds the function."""
     allowed: Allowed = NOTHING
+    chain: Chain | None = None
+    """What is around its bodies; None where nothing is."""
 
     @property
     def in_process(self) -> bool:
@@ -138,7 +147,10 @@ def check_arguments(loaded: LoadedJob, data: Mapping[str, Any]) -> list[str]:
     merged = {**loaded.data, **data}
     found = []
     if loaded.function is not None:
-        found += [f"{describe(loaded)}: {problem}" for problem in loaded.arguments.problems(merged)]
+        # Which names a scope gives is seen when it is opened: it may give whatever is lacking here.
+        scoped = loaded.chain is not None and loaded.chain.scopes
+        given = loaded.arguments.required - merged.keys() if scoped else NO_NAMES
+        found += [f"{describe(loaded)}: {problem}" for problem in loaded.arguments.problems(merged, given)]
     if loaded.policies.key is not None:
         found += [
             f"job {loaded.name!r}: key {loaded.policies.key!r} names {name}, which the data do not have"

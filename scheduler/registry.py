@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import inspect
+import logging
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -13,12 +14,19 @@ from typing import Any
 
 from ..triggers.errors import DefinitionError
 from ..triggers.job import JobDefinition
+from .around.chain import Chain, Marked
+from .around.marks import SHUTDOWN, STARTUP, mark_of, place_of
+from .error_text import one_line
 from .errors import AppError, JobUnloadable
 from .jobs import JobDeclaration, check_run_in, declaration_of
 from .loaded_job import Allowed, Arguments, LoadedJob
+from .marked import marked
+
+log = logging.getLogger("qsched.node")
 
 _FLOORS = ("scheduler", "triggers", "cluster", "cli")
 _FOREIGN = {"command": ("a command", "run commands"), "http": ("a request", "make requests")}
+_HOOKS = (STARTUP, SHUTDOWN)
 _HOUSE = Path(__file__).resolve().parent.parent
 
 
@@ -40,6 +48,7 @@ class JobRegistry:
     ) -> None:
         """Import the apps; raises AppError with one line for each that cannot be."""
         self._lock = threading.RLock()
+        self._hooks: set[int] | None = None
         self._apps = tuple(dict.fromkeys(apps))
         self._allow = frozenset(allow)
         declared = list(declared)
@@ -70,6 +79,33 @@ class JobRegistry:
             f"job {definition.name!r} is of kind {definition.kind}, which this version cannot run"
         )
 
+    def around(self) -> list[Marked]:
+        """Hooks, scopes and middleware in the apps and in the modules that the node's file names, as its start finds them.
+
+        Those modules are imported for it; what cannot be is an error of its jobs, when they are resolved.
+        """
+        with self._lock:
+            for name in sorted(self._declared_modules):
+                try:
+                    _import(name, name)
+                except JobUnloadable:
+                    continue
+            found = marked(self._allows, mark_of)
+            self._hooks = {mark.number for mark, _ in found if mark.kind in _HOOKS}
+            return found
+
+    def _around(self) -> list[Marked]:
+        """What is marked by now; a hook that came too late is told of, once."""
+        found = marked(self._allows, mark_of)
+        for mark, function in found:
+            if mark.kind in _HOOKS and self._hooks is not None and mark.number not in self._hooks:
+                self._hooks.add(mark.number)
+                log.warning(
+                    "hook.late hook=%s: its module was imported after the start; import it from an --app module",
+                    place_of(function),
+                )
+        return found
+
     def _python(self, definition: JobDefinition) -> LoadedJob:
         target = definition.target
         if not isinstance(target, str):
@@ -81,6 +117,7 @@ class JobRegistry:
             raise JobUnloadable(f"job {definition.name!r} ({target}): {problem}")
         try:
             policies.in_turns(None)
+            chain = Chain.of(self._around(), declared.scopes, is_async=is_async)
         except DefinitionError as error:
             raise JobUnloadable(f"job {definition.name!r} ({target}): {error}") from error
         data = {**declared.data, **definition.data}
@@ -94,6 +131,7 @@ class JobRegistry:
             Arguments.of(function),
             place=place,
             allowed=self._allowed,
+            chain=chain,
         )
 
     def _foreign(self, definition: JobDefinition) -> LoadedJob:
@@ -132,7 +170,7 @@ class JobRegistry:
                 f"cannot import {target}: module {module_name!r} has no attribute {name!r}{hint}"
             ) from None
         except BaseException as error:  # a module's own __getattr__ may raise anything
-            raise JobUnloadable(f"cannot import {target}: {_one_line(error)}") from error
+            raise JobUnloadable(f"cannot import {target}: {one_line(error)}") from error
         declared = declaration_of(function)
         if declared is None:
             raise JobUnloadable(f"{target} is not marked @job: add the decorator above its def")
@@ -162,16 +200,8 @@ class JobRegistry:
         return found[0][1], found[0][0]
 
     def _collected(self) -> list[tuple[JobDeclaration, Callable[..., Any]]]:
-        """Every marked function of the allowed modules that are imported, once, however often re-exported."""
-        found: dict[int, tuple[JobDeclaration, Callable[..., Any]]] = {}
-        for module_name, module in sorted(sys.modules.copy().items()):
-            if not self._allows(module_name) or not isinstance(module, ModuleType):
-                continue
-            for value in list(vars(module).values()):
-                declared = declaration_of(value)
-                if declared is not None and self._allows(value.__module__):
-                    found.setdefault(id(declared), (declared, value))
-        return list(found.values())
+        """Every function that is marked @job."""
+        return marked(self._allows, declaration_of)
 
     def _allows(self, module_name: str) -> bool:
         if module_name in self._declared_modules:
@@ -221,18 +251,4 @@ def _import(name: str, target: str) -> ModuleType:
             importlib.invalidate_caches()  # a file that came a moment ago must be seen
         return importlib.import_module(name)
     except BaseException as error:
-        raise JobUnloadable(f"cannot import {target}: {_one_line(error)}") from error
-
-
-def _one_line(error: BaseException) -> str:
-    """An exception as one line of text that cannot fail."""
-    kind = type(error).__name__
-    try:
-        text = " ".join(str(error).split())
-    except BaseException:
-        return f"{kind} (its text cannot be read)"
-    if isinstance(error, ModuleNotFoundError):
-        return f"{text}: is its folder on PYTHONPATH?"
-    if isinstance(error, ImportError):
-        return text[:500] or kind
-    return f"{kind}: {text[:500]}" if text else f"{kind} was raised"
+        raise JobUnloadable(f"cannot import {target}: {one_line(error)}") from error

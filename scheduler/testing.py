@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..triggers.job import JobDefinition, JobPolicies
+from .around.chain import Chain
 from .clock import Clock, Waitable
 from .context import JobContext, RunRequest
 from .jobs import declaration_of
@@ -88,15 +89,17 @@ def loaded_from(function: Callable[..., Any]) -> LoadedJob:
     declared = declaration_of(function)
     name = declared.name if declared else function.__name__
     target = f"{function.__module__}:{function.__name__}"
+    is_async = inspect.iscoroutinefunction(function)
     return LoadedJob(
         definition=JobDefinition(name=name, kind="python", target=target),
         function=function,
         policies=declared.policies if declared else JobPolicies(),
         data=declared.data if declared else {},
-        is_async=inspect.iscoroutinefunction(function),
+        is_async=is_async,
         arguments=Arguments.of(function),
         place=target,
         allowed=Allowed(modules=(function.__module__,)),
+        chain=Chain.of((), (declared.scopes if declared else None) or (), is_async=is_async),
     )
 
 

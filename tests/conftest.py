@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from support.made_store import MadeStore, make_sqlite_store
 from support.servers import MariaServer, PostgresServer, RedisServer, Server, ServerMissing
 
-pytest_plugins = ["support.command_line"]
+pytest_plugins = ["support.command_line", "support.written_app"]
 
 LONG = os.environ.get("QSCHED_LONG") == "1"
 CI = os.environ.get("CI") == "true"

@@ -1,11 +1,12 @@
 """The edge of a job's body: what goes in as arguments, and how whatever comes out becomes an outcome."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import CoroutineType
-from typing import Any
+from types import CoroutineType, TracebackType
+from typing import Any, Final
 
+from ..around.scope import Values
 from ..clock import Clock
 from ..context import JobContext, RunRequest
 from ..errors import TIMEOUT, PermanentError
@@ -13,6 +14,7 @@ from ..loaded_job import describe
 from ..outcome import MESSAGE_BYTES, SUCCEEDED, Outcome
 from .deadlines import Deadlines
 
+_ROOMS: Final = (__name__, __name__.partition(".running.")[0] + ".around.")
 _NOTHING_RETURNED = Outcome.success()
 """One value for the commonest end of all: making it costs as much as the rest of a run that does nothing."""
 
@@ -43,10 +45,30 @@ def arguments_of(request: RunRequest, ctx: JobContext) -> Mapping[str, Any]:
     data = ctx.data
     arguments = request.job.arguments
     if problems := arguments.problems(data):
-        raise PermanentError(f"{describe(request.job)}: {'; '.join(problems)}: correct its data")
+        raise _misfit(request, problems)
     if arguments.context is None:
         return data
     return {**data, arguments.context: ctx}
+
+
+def body_of(ctx: JobContext) -> Callable[[Values], Any]:
+    """The function as its chain calls it: with what scopes have given, of which it gets what it asks for."""
+    request = ctx.request
+    function, arguments = request.job.function, request.job.arguments
+    assert function is not None
+
+    def body(given: Values) -> Any:
+        if problems := arguments.problems(ctx.data, given.keys()):
+            raise _misfit(request, problems)
+        asked = given if arguments.known is None else {n: given[n] for n in given.keys() & arguments.known}
+        itself = {} if arguments.context is None else {arguments.context: ctx}
+        return function(**ctx.data, **asked, **itself)
+
+    return body
+
+
+def _misfit(request: RunRequest, problems: Sequence[str]) -> PermanentError:
+    return PermanentError(f"{describe(request.job)}: {'; '.join(problems)}: correct its data")
 
 
 def outcome_of_value(value: object) -> Outcome:
@@ -81,10 +103,18 @@ def outcome_of_error(error: BaseException, ctx: JobContext) -> Outcome:
     try:
         # what the reader wants to see begins in the job's own code, not in the frame that called it
         if error.__traceback__ is not None:
-            error.__traceback__ = error.__traceback__.tb_next or error.__traceback__
+            error.__traceback__ = _inner(error.__traceback__)
         return Outcome.of_exception(error, cancel_reason=ctx.cancel_reason)
     except BaseException:  # MemoryError and the like may strike twice
         return Outcome.failure(type(error).__name__, "the error could not be read")
+
+
+def _inner(trace: TracebackType) -> TracebackType:
+    """Where it goes on without the frame that called the body, or the frames that called what is around it."""
+    inner = trace.tb_next
+    while inner is not None and inner.tb_frame.f_globals.get("__name__", "").startswith(_ROOMS):
+        inner = inner.tb_next
+    return inner or trace.tb_next or trace
 
 
 def _result_text(value: object) -> str:

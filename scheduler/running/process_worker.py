@@ -3,6 +3,7 @@
 Bodies run in the main thread, as in a script; a second thread hears the node, whose end is this process's end.
 """
 
+import asyncio
 import io
 import logging
 import os
@@ -16,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...triggers.job import JobDefinition
+from ..around.hooks import start_up
 from ..clock import SystemClock
 from ..context import JobContext, RunRequest
 from ..errors import AppError, JobUnloadable
@@ -97,6 +99,7 @@ class Worker:
         set_levels(hello["levels"])
         try:
             registry = JobRegistry(hello["apps"], modules=hello["modules"])
+            start_up(registry.around(), asyncio.run)
         except AppError as error:
             self.say({"ended": self._number, "why": f"in a process of its own: {error}"})
             return None

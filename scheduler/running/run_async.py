@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ..clock import Clock
 from ..context import JobContext
 from ..outcome import Outcome
-from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value, with_saved
+from .body import BodyTime, arguments_of, body_of, outcome_of_error, outcome_of_value, with_saved
 from .deadlines import Deadlines
 
 _LOOK = 0.05
@@ -28,7 +28,11 @@ async def run_async(ctx: JobContext, clock: Clock, deadlines: Deadlines) -> Outc
     try:
         function = ctx.request.job.function
         assert function is not None
-        outcome = outcome_of_value(await function(**arguments_of(ctx.request, ctx)))
+        if (chain := ctx.request.job.chain) is None:
+            value = await function(**arguments_of(ctx.request, ctx))
+        else:
+            value = await chain.call_async(ctx, body_of(ctx))
+        outcome = outcome_of_value(value)
     except BaseException as error:
         outcome = outcome_of_error(error, ctx)
     ctx.when_cancelled(None)
@@ -49,6 +53,13 @@ class JobLoop:
 
     def call(self, callback: Callable[..., object], *arguments: Any) -> None:
         """Call back on the loop, from any thread; raises RuntimeError when the loop is closed."""
+        self._opened().call_soon_threadsafe(callback, *arguments)
+
+    def awaited(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run it on the loop to its end, from any other thread; raises RuntimeError when the loop is closed."""
+        asyncio.run_coroutine_threadsafe(coroutine, self._opened()).result()
+
+    def _opened(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the loop of async jobs is closed")
@@ -56,8 +67,7 @@ class JobLoop:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._keep, name="qsched-loop", daemon=True)
                 self._thread.start()
-            loop = self._loop
-        loop.call_soon_threadsafe(callback, *arguments)
+            return self._loop
 
     def close(self, timeout: float = 1.0) -> None:
         """Stop the loop if it is our own, once nothing runs on it; until then its daemon thread goes on."""

@@ -5,7 +5,7 @@ from contextvars import Context
 from ..clock import Clock
 from ..context import JobContext
 from ..outcome import Outcome
-from .body import BodyTime, arguments_of, outcome_of_error, outcome_of_value, with_saved
+from .body import BodyTime, arguments_of, body_of, outcome_of_error, outcome_of_value, with_saved
 from .deadlines import Deadlines
 
 
@@ -20,7 +20,11 @@ def run_in_thread(ctx: JobContext, clock: Clock, deadlines: Deadlines) -> Outcom
         function = request.job.function
         assert function is not None
         # a context of its own, so that no job sees what another left in a ContextVar
-        outcome = outcome_of_value(Context().run(function, **arguments_of(request, ctx)))
+        if (chain := request.job.chain) is None:
+            value = Context().run(function, **arguments_of(request, ctx))
+        else:
+            value = Context().run(chain.call, ctx, body_of(ctx))
+        outcome = outcome_of_value(value)
     except BaseException as error:
         outcome = outcome_of_error(error, ctx)
     if time.over() and time.timeout is not None:

@@ -63,13 +63,14 @@ class WorkerPool:
         clock: Clock,
         *,
         runner: Runner | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        loop: JobLoop | None = None,
     ) -> None:
         self.capacity = capacity
         self._owner = owner
         self._clock = clock
         self._runner = runner or Runner(clock)
-        self._loop = JobLoop(loop)
+        self._loop = loop or JobLoop()
+        self._own_loop = loop is None
         self._waiting: deque[Running] = deque()
         self._wakes: SimpleQueue[bool] = SimpleQueue()
         self._waking = False
@@ -102,6 +103,8 @@ class WorkerPool:
             self._release(entry)
         if on_loop:
             try:
+                if self._closed:
+                    raise RuntimeError("this node stops")
                 self._loop.call(self._begin_on_loop, on_loop)
             except RuntimeError as error:
                 log.error("async jobs cannot run here: %s", error)
@@ -173,7 +176,8 @@ class WorkerPool:
             threads = len(self._threads)
         for _ in range(threads):
             self._wakes.put(False)
-        self._loop.close()
+        if self._own_loop:
+            self._loop.close()
         self._runner.close()
 
     def _start_threads(self) -> int:

@@ -1,9 +1,6 @@
 """What a node may run: only marked functions of named modules, and every refusal says why on one line."""
 
-import itertools
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,27 +12,7 @@ from qsched.scheduler.registry import JobRegistry
 from qsched.triggers.job import JobDefinition, JobPolicies
 from qsched.triggers.retry import RetryPolicy
 
-WriteApp = Callable[..., str]
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteApp]:
-    """Writes a package of fresh name from `file=text`, and answers the name."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def write(**files: str) -> str:
-        name = f"shop{next(_numbers)}"
-        (tmp_path / name).mkdir()
-        for file, text in {"__init__": "", **files}.items():
-            (tmp_path / name / f"{file}.py").write_text("from qsched import job\n" + textwrap.dedent(text))
-        return name
-
-    yield write
-    for name in set(sys.modules) - before:
-        if name.startswith("shop"):
-            del sys.modules[name]
+from support.written_app import WriteApp
 
 
 def python(target: str, name: str = "j", **said: object) -> JobDefinition:

@@ -5,6 +5,7 @@ import threading
 from contextvars import ContextVar
 
 from qsched.scheduler.outcome import Outcome
+from qsched.scheduler.running.run_async import JobLoop
 
 from support.pool_owner import MakePool, Owner, ask, new_threads
 
@@ -36,7 +37,7 @@ def test_async_bodies_run_on_the_applications_loop_where_it_is_given(
 
     async def application() -> str:
         loop = asyncio.get_running_loop()
-        pool = make_pool(4, loop=loop)
+        pool = make_pool(4, loop=JobLoop(loop))
         pool.submit_many([ask(work)])
         assert await loop.run_in_executor(None, pool.wait_idle, 30)
         return str(id(loop))
@@ -65,7 +66,7 @@ def test_on_a_loop_that_is_closed_async_jobs_are_released(make_pool: MakePool, o
 
     loop = asyncio.new_event_loop()
     loop.close()
-    pool = make_pool(4, loop=loop)
+    pool = make_pool(4, loop=JobLoop(loop))
     pool.submit_many([ask(work), ask(lambda: None, 2)])
     assert pool.wait_idle(30)
     assert owner.given_back == [1]
@@ -77,7 +78,7 @@ def test_an_application_that_cancels_every_task_ends_the_bodies(make_pool: MakeP
         await asyncio.Event().wait()
 
     async def application() -> None:
-        pool = make_pool(4, loop=asyncio.get_running_loop())
+        pool = make_pool(4, loop=JobLoop(asyncio.get_running_loop()))
         pool.submit_many([ask(work, 1), ask(work, 2)])
         await asyncio.sleep(0)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

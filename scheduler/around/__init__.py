@@ -1,0 +1,1 @@
+"""What is around a body: hooks of its node, middleware, and a scope that is its own."""
