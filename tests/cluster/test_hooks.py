@@ -183,6 +183,21 @@ def test_a_startup_hook_that_fails_is_raised_to_whoever_waits_and_is_in_the_heal
     assert stage.whats() == ["first", "warm_up"]
 
 
+def test_an_application_that_goes_on_runs_shutdown_hooks_when_its_last_body_has_ended(
+    stage: Stage, sqlite_url: str
+) -> None:
+    node = Node(sqlite_url, app=[APP], drain_timeout="10ms")
+    node.start()
+    assert node.wait_ready(30)
+    fire(stage.store, "hold")
+    wait_until(lambda: "body" in stage.whats(), "the body")
+    assert node.stop() == 8
+    assert not set(SHUTDOWN) & set(stage.whats())
+    stage.go()
+    wait_until(lambda: "clean_up" in stage.whats(), "the hooks")
+    assert stage.whats()[-5:] == ["body_ended", "closed", *SHUTDOWN]
+
+
 class Gate:
     """What the hooks of a written app wait for."""
 
