@@ -85,6 +85,7 @@ def _arguments(declared: Declarations, apps: tuple[str, ...]) -> list[str]:
     from ..triggers.job import JobDefinition
 
     registry = JobRegistry(apps, declared.jobs)
+    registry.around()  # as a node does: a scope of one module gives arguments to the jobs of all
     by_name = {job.name: job for job in declared.jobs}
     problems = []
     for trigger in declared.triggers:

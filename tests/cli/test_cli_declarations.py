@@ -79,6 +79,22 @@ def test_check_with_apps_finds_arguments_that_do_not_fit(
     assert "fine" not in said.err
 
 
+def test_check_with_apps_leaves_to_scopes_what_data_lack(
+    qsched: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cli_check_jobs.py").write_text("from qsched import job\n@job\ndef work(session, n): ...\n")
+    (tmp_path / "cli_check_scope.py").write_text(
+        "from qsched import job, scope\n@scope\ndef database(ctx): yield {}\n@job\ndef other(): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = FILE.replace('j: {command: "true"}', "j: {python: 'cli_check_jobs:work', data: {n: 1}}")
+    file.write_text(text)
+    assert "'session' is needed" in qsched("check", "--app", "cli_check_jobs").err
+    file.write_text(text.replace("triggers:", "  o: {python: 'cli_check_scope:other'}\ntriggers:"))
+    said = qsched("check", "--app", "cli_check_jobs")
+    assert (said.code, said.err) == (0, "")
+
+
 def test_plan_shows_and_apply_does_it_once(qsched: Command, file: Path) -> None:
     planned = qsched("plan", "--detailed-exitcode")
     assert planned.code == 10
