@@ -1,8 +1,7 @@
 """From a body that ended to the end of its firing: what its row says, which policy holds, and what follows from both."""
 
 import json
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -41,7 +40,7 @@ def rows_of(tx: Tx, ended: Sequence[Ended]) -> dict[int, OpenFiring]:
 class Judging:
     """One per node; reads definitions under the settling transaction, writes nothing."""
 
-    def __init__(self, parts: Parts, random: random.Random) -> None:
+    def __init__(self, parts: Parts, random: Callable[[], float]) -> None:
         self._definitions = parts.definitions
         self._random = random
 
@@ -101,7 +100,7 @@ class Judging:
                 request_recovery=bool(row.request_recovery),
             ),
             policy=self._policy(tx, request, row) if outcome.kind != SUCCEEDED else None,
-            random=self._random.random,
+            random=self._random,
         )
         recovers = outcome.kind == LOST and verdict.state == DUE
         if recovers and row.recoveries >= row.max_recoveries:

@@ -45,7 +45,7 @@ class Settler:
         self._freed = freed
         self._queue: SimpleQueue[Ended | None] = SimpleQueue()
         self._random = random.Random()
-        self._judging = Judging(parts, self._random)
+        self._judging = Judging(parts, self._draw)
         self._refused: dict[tuple[int, int], Ended] = {}
         self._refused_again = 0.0
         self._episode = Episode(parts.clock)
@@ -244,6 +244,9 @@ class Settler:
                 if each.incarnation == incarnation
             ]
             self._parts.store.transaction("release", lambda tx, i=incarnation, t=taken: release(tx, i, t))  # type: ignore[misc]
+
+    def _draw(self) -> float:
+        return self._random.random()
 
     def _write(self, tx: Tx, ended: list[Ended], *, careful: bool) -> list[tuple[Ended, Ending, bool]]:
         """(what ended, how it was judged, whether it landed) for each."""

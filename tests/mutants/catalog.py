@@ -1,7 +1,7 @@
 """The mutants: the rows of the specification's table by number, and what reviews of the protocol added (from 30 on).
 
 Row 3 (a unique key dropped alone) changes nothing that can be seen, for the clock's compare-and-set stands before it: it
-is removed together with that in 1b. Row 20 (a job's saved data written beside its settle) waits for saved data to be there.
+is removed together with that in 1b.
 """
 
 from .mutant import Mutant, by_interleaving, by_sim, by_tests
@@ -32,6 +32,7 @@ MUTANTS = [
     Mutant("18", "no-self-fence", [by_sim()]),
     Mutant("19a", "rescue-keeps-the-permit", [by_sim()]),
     Mutant("19b", "no-permits-at-all", [by_sim()]),
+    Mutant("20", "saved-data-of-a-fenced-writer", [by_tests(f"{_CLUSTER}/test_saved_data.py")]),
     Mutant("21a", "one-retry-more", [by_sim()]),
     Mutant("21b", "retry-without-delay", [by_sim()]),
     Mutant("22", "plan-without-epoch-or-compare", [by_interleaving("plan:plan")]),
@@ -60,4 +61,6 @@ MUTANTS = [
     Mutant("32", "edit-leaves-the-watermark", [by_interleaving("take:edit"), by_sim()]),
     Mutant("33", "gone-at-first-sight", [by_sim()]),
     Mutant("34", "begun-body-released", [by_sim()]),
+    Mutant("35", "group-limit-not-held", [by_tests(f"{_CLUSTER}/test_group_limits.py")]),
+    Mutant("36", "a-fenced-end-is-followed", [by_tests(f"{_CLUSTER}/test_continuations.py")]),
 ]

@@ -41,7 +41,7 @@ IN_A_TRIGGER = [
     ("every: 5s\nexclude: [closed]", "E012", 6, 5, "not supported"),
     ("every: 5s\njitter: 5s", "E012", 6, 5, "not supported"),
     ("every: 5s\nsplay: 5s", "E012", 6, 5, "not supported"),
-    ("every: 5s\npersist_data: true", "E012", 6, 5, "not supported"),
+    ("every: 5s\nsplay: 5s", "E012", 6, 5, "not supported"),
     ("every: 5s\nrun_in: proces", "E014", 6, 13, "did you mean `process`?"),
     ("priority: 3", "E013", 3, 3, "`nightly` has no schedule"),
     ("every: 5s\ncron: '* * * * *'", "E021", 6, 5, "`every` and `cron` are given"),
