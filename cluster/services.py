@@ -1,4 +1,4 @@
-"""The services of one running node, wired together: planner, settler, check-in, upkeep, listener, worker pool."""
+"""The services of one running node, wired together: planner, settler, check-in, upkeep, pruner, listener, worker pool."""
 
 import json
 import logging
@@ -18,6 +18,7 @@ from ..scheduler.identity import Identity
 from ..scheduler.loaded_job import LoadedJob
 from ..scheduler.parts import Parts
 from ..scheduler.planner import Hooks, Planner
+from ..scheduler.pruner import Pruner
 from ..scheduler.publish import publish_loaded
 from ..scheduler.registry import JobRegistry
 from ..scheduler.rescuer import Rescuer, Senses
@@ -45,6 +46,7 @@ from .versions import tzdata_version, version
 _ANNOUNCE_EVERY = 0.05
 _UPKEEP = "qsched: the pause ended"
 _STOP_WITHIN = 3.0
+_PRUNER_EVERY = 60.0
 
 log = logging.getLogger("qsched.node")
 
@@ -94,6 +96,7 @@ class Services:
         self.rescuer = Rescuer(self.parts, settings.check_in, senses)
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, self._end_pauses, tzdata_version(), self._loaded)
+        self.pruner = Pruner(self.parts)
         self.listener = Listener(store, self._wake)
         self.coordinating = Coordinating(self.parts, settings, self._wake)
         self._announced = 0.0
@@ -106,6 +109,7 @@ class Services:
             "upkeep": Loop("upkeep", self.upkeep.step, clock),
             "rescuer": Loop("rescuer", self.rescuer.step, clock, Rhythm(seconds, trouble=self._untrusted)),
             "self_fence": Loop("self-fence", self.self_fence.step, clock),
+            "pruner": Loop("pruner", self.pruner.step, clock, Rhythm(_PRUNER_EVERY)),
         }
         self._loops |= self.coordinating.loops
         if self.listener.works:
@@ -142,7 +146,7 @@ class Services:
                 loop.end()
         self.settler.wake()
         until = self.parts.clock.monotonic() + _STOP_WITHIN  # for all of them: a database may hold up each
-        for name in ("upkeep", "listener", "rescuer", "elector", "settler", "check_in"):
+        for name in ("upkeep", "pruner", "listener", "rescuer", "elector", "settler", "check_in"):
             if name in self._loops:
                 self._loops[name].stop(max(0.0, until - self.parts.clock.monotonic()))
         self.pool.close()

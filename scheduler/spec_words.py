@@ -9,6 +9,7 @@ from ..triggers.errors import TriggerError
 from ..triggers.instant import rfc3339
 from ..triggers.job import canonical
 from ..triggers.misfire import MisfireRule
+from ..triggers.retention import Retention
 from ..triggers.retry import RetryPolicy
 from ..triggers.trigger import schedule_text
 
@@ -60,6 +61,7 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     "timeout": format_duration,
     "misfire": lambda value: str(MisfireRule.from_spec(value)),
     "retry": lambda value: str(RetryPolicy.from_spec(value)),
+    "retention": lambda value: str(Retention.from_spec(value)),
     "tags": _listed,
     "run_on": _listed,
 }

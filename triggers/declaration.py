@@ -29,7 +29,7 @@ class Declarations:
     jobs: tuple[JobDefinition, ...]
     triggers: tuple[TriggerDefinition, ...]
     cluster_defaults: Mapping[str, Any]
-    """The `cluster:` key as `JobPolicies.to_spec()` writes it; empty where it is not given."""
+    """The `cluster:` key: policies as `JobPolicies.to_spec()` writes them, and `retention`; empty where it is not given."""
     revision_digest: str
     """Fingerprint of the bytes of all files; variables are in it by name, never by value."""
     warnings: tuple[Problem, ...] = ()
@@ -54,6 +54,7 @@ class _Reading:
     options: _Options
     namespace: str = DEFAULT_NAMESPACE
     cluster: JobPolicies = field(default_factory=JobPolicies)
+    retention: dict[str, Any] = field(default_factory=dict)
 
     def finish(self) -> Declarations:
         with collector_paused():
@@ -87,7 +88,7 @@ class _Reading:
             namespace=self.namespace,
             jobs=tuple(jobs.declared.values()),
             triggers=tuple(declared.definition for declared in triggers.declared.values()),
-            cluster_defaults=self.cluster.to_spec(),
+            cluster_defaults=self.cluster.to_spec() | self.retention,
             revision_digest=revision(files),
             warnings=tuple(problems),
             files=tuple(source.file for source in files),
@@ -124,6 +125,9 @@ class _Reading:
                 continue
             if first is None:
                 first, self.cluster = source, job_policies(source.cluster, source.document, ("cluster",))
+                self.retention = {
+                    key: source.cluster[key] for key in ("retention",) if source.cluster.get(key)
+                }
             else:
                 message = f"`cluster` is also given in {first.file}"
                 source.document.problems.append(

@@ -13,6 +13,7 @@ from .declaration_variables import HELP, malformed
 from .duration import parse_duration
 from .errors import TriggerError, ZoneError
 from .job import canonical
+from .retention import FOREVER
 from .yaml_scalars import OLD_BOOLEANS, Plain, is_null, resolve
 from .zone import find_zone
 
@@ -223,6 +224,11 @@ def read_duration(value: object) -> int:
 def read_duration_or_zero(value: object) -> int:
     """A duration ≥ 0 in microseconds."""
     return parse_duration(_duration_text(value, zero=True), zero=True)
+
+
+def read_duration_or_forever(value: object) -> int | str:
+    """A duration > 0 in microseconds, or the word `forever`."""
+    return FOREVER if value == FOREVER else parse_duration(_duration_text(value))
 
 
 def read_durations(value: object) -> list[str]:

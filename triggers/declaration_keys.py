@@ -15,6 +15,7 @@ from .declaration_types import (
     Command,
     Data,
     Duration,
+    DurationOrForever,
     DurationOrZero,
     DurationText,
     DurationTexts,
@@ -37,6 +38,7 @@ from .declaration_types import (
 )
 from .job import OVERLAPS
 from .misfire import MOST_LIMIT, POLICIES
+from .retention import MOST_ROWS
 from .retry import MOST_RETRIES, ON_EXHAUSTED, PRESETS
 from .yaml_scalars import Plain
 
@@ -156,8 +158,21 @@ class PolicyKeys(TypedDict, total=False):
     run_on: Annotated[Names, Field(description="only on nodes with all of these tags")]
 
 
+class RetentionKeys(TypedDict, total=False):
+    """How long history is kept."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    succeeded: Annotated[
+        int | str, DurationOrForever, Field(description="since the end; skipped and cancelled ones, too: 7d")
+    ]
+    failed: Annotated[int | str, DurationOrForever, Field(description="since the end; lost ones, too: 30d")]
+    per_trigger: Annotated[int, _whole(1, MOST_ROWS), Field(description="rows of one trigger: 10000")]
+
+
 class ClusterKeys(PolicyKeys, total=False):
     """Defaults of the whole cluster, for what neither a file nor a decorator says."""
+
+    retention: Annotated[RetentionKeys, Field(description="how long history is kept")]
 
 
 class DefaultsKeys(PolicyKeys, total=False):

@@ -19,6 +19,7 @@ from .declaration_keys import (
     HttpKeys,
     JobKeys,
     MisfireKeys,
+    RetentionKeys,
     RetryKeys,
     TriggerKeys,
 )
@@ -36,6 +37,7 @@ _PLACES: Mapping[str, Any] = {
     "after": AfterKeys,
     "groups": GroupKeys,
     "http": HttpKeys,
+    "retention": RetentionKeys,
     "": FileKeys,
 }
 _FEW = 12
@@ -49,6 +51,7 @@ _SAID_OF = {
     "after": "`after`",
     "groups": "a group",
     "http": "`http`",
+    "retention": "`retention`",
     "": "the top of the file",
 }
 

@@ -12,6 +12,7 @@ from .declaration_fields import (
     read_command,
     read_data,
     read_duration,
+    read_duration_or_forever,
     read_duration_or_zero,
     read_duration_text,
     read_durations,
@@ -29,6 +30,7 @@ from .declaration_fields import (
 )
 from .declaration_http import read_body, read_headers, read_json_body, read_statuses, read_url
 from .declaration_times import Moment
+from .retention import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ Version = Annotated[int, Read(read_version, {"const": 1})]
 Number = Annotated[float, Read(read_number, {"type": "number"})]
 Duration = Annotated[int, Read(read_duration, _DURATION)]
 DurationOrZero = Annotated[int, Read(read_duration_or_zero, _DURATION)]
+DurationOrForever = Read(read_duration_or_forever, {"type": "string", "examples": ["7d", "30d", FOREVER]})
 DurationText = Annotated[str, Read(read_duration_text, _DURATION)]
 DurationTexts = Annotated[list[str], Read(read_durations, {"type": "array", "items": _DURATION})]
 Time = Annotated[

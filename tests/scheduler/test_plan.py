@@ -105,10 +105,11 @@ def test_jobs_and_cluster_defaults_are_part_of_a_plan(store: Store) -> None:
         trigger("a", "0 * * * *"),
         trigger("b"),
         trigger("c"),
-        cluster_defaults={"overlap": "skip", "timeout": 60_000_000},
+        cluster_defaults={"overlap": "skip", "timeout": 60_000_000, "retention": {"failed": "forever"}},
     )
     assert said(item(plan(store, file), "defaults", "cluster")) == [
         ("overlap", None, "skip"),
+        ("retention", None, "succeeded 7d, failed forever, per_trigger 10000"),
         ("timeout", None, "1m"),
     ]
 

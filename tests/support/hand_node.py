@@ -22,6 +22,7 @@ from qsched.scheduler.loaded_job import LoadedJob
 from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.parts import Parts
 from qsched.scheduler.planner import Hooks, Planner
+from qsched.scheduler.pruner import Pruner
 from qsched.scheduler.publish import publish_loaded
 from qsched.scheduler.rescuer import Rescuer, Senses
 from qsched.scheduler.running.runner import Runner
@@ -176,6 +177,7 @@ class HandNode:
         self.settler = Settler(self.parts, lambda: None)
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
         self.upkeep = Upkeep(self.parts, self._end_pauses, "2024a", self._loaded)
+        self.pruner = Pruner(self.parts)
         every = round(interval * SECOND)
         facts = NodeFacts(
             name, "host", 1, None, capacity, "0", "2024a", None, self.store.lease, check_in=every

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from qsched.triggers.declaration import Declarations, load_text
 from qsched.triggers.declaration_keys import ClusterKeys, DefaultsKeys, DstKeys, MisfireKeys, RetryKeys
+from qsched.triggers.errors import DefinitionError
 from qsched.triggers.instant import HOUR, MINUTE, SECOND
 from qsched.triggers.job import JobPolicies
+from qsched.triggers.retention import Retention
 from qsched.triggers.retry import RetryPolicy
 
 NOW = 1_735_689_600_000_000  # 2025-01-01T00:00:00Z
@@ -160,10 +162,34 @@ def test_the_defaults_of_the_cluster_arrive_key_by_key() -> None:
         "run_in": "async",
         "run_on": "[a]",
     }
-    assert set(text) == set(ClusterKeys.__annotations__)
+    assert set(text) == set(ClusterKeys.__annotations__) - {"retention"}
     for name, written in text.items():
         found = read(f"{name}: {written}", section="cluster")
         assert set(found.cluster_defaults) == {name}
         assert JobPolicies.from_spec(found.cluster_defaults).to_spec() == found.cluster_defaults
         assert found.jobs[0].policies == JobPolicies()
     assert read("").cluster_defaults == {}
+
+
+def test_how_long_history_is_kept_is_the_clusters() -> None:
+    found = read("retention: {succeeded: 1d12h, failed: forever, per_trigger: 500}", section="cluster")
+    assert found.cluster_defaults == {
+        "retention": {"succeeded": 36 * HOUR, "failed": "forever", "per_trigger": 500}
+    }
+    kept = Retention.from_spec(found.cluster_defaults["retention"])
+    assert kept == Retention(36 * HOUR, None, 500)
+    assert JobPolicies.from_spec(found.cluster_defaults) == JobPolicies()
+    assert read("retention: {}", section="cluster").cluster_defaults == {}
+
+
+def test_seven_and_thirty_days_and_ten_thousand_rows_are_kept_unless_said_otherwise() -> None:
+    assert str(Retention.from_spec(None)) == "succeeded 7d, failed 30d, per_trigger 10000"
+    assert Retention.from_spec({"failed": "forever"}) == Retention(failed=None)
+
+
+@pytest.mark.parametrize(
+    "spec", [3, {"succeeded": "soon"}, {"failed": 0}, {"per_trigger": 0}, {"per_trigger": True}]
+)
+def test_a_stored_retention_that_cannot_be_meant_is_refused(spec: object) -> None:
+    with pytest.raises(DefinitionError, match="apply it again"):
+        Retention.from_spec(spec)
