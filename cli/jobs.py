@@ -8,12 +8,20 @@ from .settings import Settings
 from .table import Column, Item, state_cell
 from .tree import Leaf, Tree, command
 
-jobs = Tree("jobs", {"list": Leaf("jobs:list_jobs", "All jobs and what they run.")}, help="What can be run.")
+jobs = Tree(
+    "jobs",
+    {
+        "list": Leaf("jobs:list_jobs", "All jobs and what they run."),
+        "show": Leaf("job_show:show_job", "One job, and what became of its firings."),
+    },
+    help="What can be run.",
+)
 
 
-def _target(item: Item) -> str:
-    target = item["target"]
-    return " ".join(map(str, target)) if isinstance(target, list) else str(target or "-")
+def target(item: Item) -> str:
+    """What it runs, in one line."""
+    said = item["target"]
+    return " ".join(map(str, said)) if isinstance(said, list) else str(said or "-")
 
 
 _COLUMNS = [
@@ -31,7 +39,7 @@ _COLUMNS = [
     Column("RECOVERY", lambda item, _: "yes" if item["request_recovery"] else "-", drop=4),
     Column("TIMEOUT", lambda item, _: seconds_cell(item["timeout"]), right=True, drop=4),
     Column("OWNER", lambda item, _: item["namespace"], wide=True),
-    Column("RUNS", lambda item, _: item["error"] or _target(item)),
+    Column("RUNS", lambda item, _: item["error"] or target(item)),
 ]
 
 _JOBS = Listing("JobList", _COLUMNS)

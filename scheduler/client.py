@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from ..triggers.errors import DefinitionError
 from ..triggers.instant import from_instant, to_instant
 from . import control
-from .errors import StoreMissing
+from .errors import StoreMissing, UnknownJob
 from .store.database import Store
 from .store.schema import open_store
 from .store.wake import announce
@@ -155,6 +155,19 @@ class Scheduler:
 
         for item in triggers(self._open(create=False), group=group):
             yield dict(item)
+
+    def job_status(self, name: str) -> dict[str, Any]:
+        """What became of a job's firings, also of those that are pruned: `last_success_at`, `last_failure_at` (RFC 3339),
+        `consecutive_failures` since the last success, and `success_by_attempt`, as in {"0": 97, "1": 3}.
+
+        Reads all rows that the job's triggers have. Raises UnknownJob.
+        """
+        from .store.job_reports import job_status
+
+        found = job_status(self._open(create=False), name)
+        if found is None:
+            raise UnknownJob(f"no job {name!r}", hint="`qsched jobs list` shows all")
+        return found
 
     # -- the store -----------------------------------------------------------------------------------------------
 
