@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from qsched.triggers.declaration import Declarations, load_text
 from qsched.triggers.declaration_keys import ClusterKeys, DefaultsKeys, DstKeys, MisfireKeys, RetryKeys
+from qsched.triggers.declaration_problem import DeclarationError
 from qsched.triggers.errors import DefinitionError
 from qsched.triggers.instant import HOUR, MINUTE, SECOND
 from qsched.triggers.job import JobPolicies
@@ -193,3 +194,22 @@ def test_seven_and_thirty_days_and_ten_thousand_rows_are_kept_unless_said_otherw
 def test_a_stored_retention_that_cannot_be_meant_is_refused(spec: object) -> None:
     with pytest.raises(DefinitionError, match="apply it again"):
         Retention.from_spec(spec)
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "column", "words"),
+    [
+        ("failed: 30", "E015", 31, "duration"),
+        ("per_trigger: 0", "E019", 36, "1"),
+        ("sucseeded: 7d", "E011", 23, "`succeeded`"),
+    ],
+)
+def test_what_is_wrong_in_a_retention_is_told_at_its_place(
+    said: str, code: str, column: int, words: str
+) -> None:
+    text = f"qsched: 1\ncluster: {{retention: {{{said}}}}}\ntriggers: {{a: {{every: 5s, command: ls}}}}\n"
+    with pytest.raises(DeclarationError) as caught:
+        load_text(text, now=NOW)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line, problem.column) == (code, 2, column)
+    assert words in f"{problem.message} {problem.hint}"

@@ -208,27 +208,6 @@ IN_A_FILE = [
         "`defaults`",
     ),
     (
-        "qsched: 1\ncluster: {retention: {failed: 30}}\ntriggers: {a: {every: 5s, command: ls}}\n",
-        "E015",
-        2,
-        31,
-        "duration",
-    ),
-    (
-        "qsched: 1\ncluster: {retention: {per_trigger: 0}}\ntriggers: {a: {every: 5s, command: ls}}\n",
-        "E019",
-        2,
-        36,
-        "1",
-    ),
-    (
-        "qsched: 1\ncluster: {retention: {sucseeded: 7d}}\ntriggers: {a: {every: 5s, command: ls}}\n",
-        "E011",
-        2,
-        23,
-        "`succeeded`",
-    ),
-    (
         "qsched: 1\ncluster: {retry: {delay: 5s}}\ntriggers: {a: {every: 5s, command: ls}}\n",
         "E033",
         2,
