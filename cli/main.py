@@ -59,9 +59,10 @@ root = Tree(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line to its end and answer its exit code; no traceback reaches the user."""
+    output = sys.stdout  # ours: a job of `qsched node` may leave another in its place, or none
     try:
         code = _invoke(list(arguments))
-        sys.stdout.flush()
+        output.flush()
         return code
     except BrokenPipeError:
         return _reader_left()

@@ -119,7 +119,7 @@ class Worker:
             root.addHandler(self._forwarder)
         outcome = self._outcome(registry, said)
         _flush()
-        self.say({"ended": self._number, "outcome": outcome_said(outcome), "left": _children_left()})
+        self.say({"ended": self._number, "outcome": outcome_said(outcome), "left": _spoilt()})
 
     def _outcome(self, registry: JobRegistry, said: Mapping[str, Any]) -> Outcome:
         try:
@@ -180,6 +180,21 @@ class Worker:
             ctx = self._ctx if number == self._number else None
         if ctx is not None:
             ctx.cancel(reason)
+
+
+def _spoilt() -> bool:
+    """Whether the body left something to this process that the next must not find."""
+    return _children_left() or _streams_closed()
+
+
+def _streams_closed() -> bool:
+    """Whether a standard stream's descriptor is gone: the next file or socket would get its number, and all prints."""
+    try:
+        for number in (0, 1, 2):
+            os.fstat(number)
+    except OSError:
+        return True
+    return False
 
 
 def _children_left() -> bool:

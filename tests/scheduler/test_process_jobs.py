@@ -17,6 +17,7 @@ from qsched.scheduler.running.runner import Runner
 from qsched.scheduler.testing import START, context_for
 from qsched.triggers.retry import RetryPolicy
 
+from support import containment_jobs
 from support import process_jobs as jobs
 from support.process_kin import ended
 from support.waiting import wait_until
@@ -195,6 +196,14 @@ def test_a_process_is_used_again_also_after_a_failure_but_not_when_its_memory_wa
     assert told(outcome_of(runner, jobs.who)) == first
     outcome_of(runner, jobs.fail, kind="MemoryError")
     assert told(outcome_of(runner, jobs.who)) != first
+
+
+def test_a_process_whose_standard_streams_were_closed_is_not_used_again(runner: Runner) -> None:
+    """What the next body opened would have their numbers, and get what it prints."""
+    first = outcome_of(runner, containment_jobs.in_process, deed="pid").result
+    assert outcome_of(runner, containment_jobs.in_process, deed="pid").result == first
+    assert outcome_of(runner, containment_jobs.in_process, deed="close_streams").result == "closed"
+    assert outcome_of(runner, containment_jobs.in_process, deed="pid").result != first
 
 
 def test_a_body_finds_a_fresh_process_of_its_own(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

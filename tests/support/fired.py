@@ -1,6 +1,6 @@
 """Jobs of one file on real nodes: fired by hand, and what their rows say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,3 +61,7 @@ class Fired:
         """These columns of a firing, once it has ended for good."""
         wait_until(lambda: self.row(firing, "state")[0] in FINAL, f"firing {firing} to end", within=within)
         return self.row(firing, columns)
+
+    def until(self, true: Callable[[], object], what: str, within: float = 60.0) -> None:
+        """Wait for what must come true."""
+        wait_until(true, what, within=within)
