@@ -10,7 +10,7 @@ from ...triggers.instant import rfc3339
 from ..clock import Clock
 from ..context import JobContext
 from ..errors import LEASE_LOST, PermanentError
-from ..outcome import MESSAGE_BYTES, Outcome
+from ..outcome import MESSAGE_BYTES, Outcome, clean
 from .body import BodyTime, outcome_of_error
 from .command_process import GRACE, CommandProcess
 from .deadlines import Deadlines
@@ -21,6 +21,8 @@ from .process_pool import NotBegun
 from .tether import Tether
 
 SHELL = "/bin/sh"
+_ROOM = MESSAGE_BYTES - 600
+"""Bytes of output for which an outcome's message surely has room."""
 _LARGEST_VARIABLE = 128 * 1024 - 64
 """Linux takes no longer text as one variable of an environment."""
 
@@ -57,7 +59,7 @@ def run_command(
         finally:
             live.ended(process)
             ctx.when_cancelled(None)
-        outcome = _judged(ctx, status, process, time)
+        outcome = _with_output(_judged(ctx, status, process, time), process)
         _log(ctx, outcome, process)
         return outcome
 
@@ -127,8 +129,16 @@ def _judged(ctx: JobContext, status: int, process: CommandProcess, time: BodyTim
         return Outcome.success(process.output.shortened(MESSAGE_BYTES - 100).rstrip() or None)
     else:
         outcome = Outcome.failure(*failure_of_status(status))
-    tail = process.output.shortened(MESSAGE_BYTES - 600).strip()
+    tail = process.output.shortened(_ROOM).strip()
     return replace(outcome, error_message=f"{outcome.error_message}\n{tail}") if tail else outcome
+
+
+def _with_output(outcome: Outcome, process: CommandProcess) -> Outcome:
+    """The outcome, with all that is kept of an output that its message has no room for."""
+    if process.output.size <= _ROOM:
+        return outcome
+    said = {"text": clean(process.output.text()), "size": process.output.size}
+    return replace(outcome, output=json.dumps(said, ensure_ascii=False))
 
 
 def _log(ctx: JobContext, outcome: Outcome, process: CommandProcess) -> None:

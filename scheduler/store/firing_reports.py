@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .database import Store
-from .report_items import Item, error_item, instant, seconds
+from .report_items import Item, error_item, instant, readable, seconds
 from .tx import Tx
 
 PAGE = 2000
@@ -123,16 +123,24 @@ SELECT a.attempt, a.fence, a.recovering, n.name, a.started_at, a.finished_at, a.
  WHERE a.firing_id = ? ORDER BY a.fence"""
 
 
+_OUTPUTS = "SELECT fence, output FROM qsched_outputs WHERE firing_id = ?"
+
+
 def firing(store: Store, number: int) -> Item | None:
-    """One firing with all its attempts, the last one included, and its trail; None where there is none of that id."""
+    """One firing with all its attempts, the last one included, and its trail; None where there is none of that id.
 
-    def work(tx: Tx) -> tuple[Any, list[Any], list[Item]]:
+    Of an attempt whose output its note has no room for, `output` is `{text, size}`: the head and tail that were kept, and
+    how many bytes it wrote.
+    """
+
+    def work(tx: Tx) -> tuple[Any, list[Any], dict[int, str], list[Item]]:
         found = tx.run(_FIRINGS + " AND f.id = ?", tx.cluster, number).first()
-        return (
-            (None, [], []) if found is None else (found, list(tx.run(_ATTEMPTS, number)), _trail(tx, number))
-        )
+        if found is None:
+            return None, [], {}, []
+        outputs = {row[0]: row[1] for row in tx.rows(_OUTPUTS, number)}
+        return found, list(tx.run(_ATTEMPTS, number)), outputs, _trail(tx, number)
 
-    row, ended, steps = store.read("show firing", work)
+    row, ended, outputs, steps = store.read("show firing", work)
     if row is None:
         return None
     item = firing_item(row)
@@ -140,6 +148,8 @@ def firing(store: Store, number: int) -> Item | None:
     if row[13] is not None:  # the attempt that runs now or was the last one is told by the firing's own row
         last = (row[10], row[22], row[11], row[12], row[13], row[14], row[9], row[16], row[21], None)
         attempts.append(_attempt_item(last))
+    for attempt in attempts:
+        attempt["output"] = readable(outputs.get(attempt["fence"]))
     return {**item, "attempts": attempts, "trail": steps}
 
 

@@ -177,8 +177,16 @@ def test_ten_megabytes_of_output_are_streamed_and_only_both_ends_kept(
     assert outcome.result.endswith("xxxtail")
     assert "bytes left out" in outcome.result
     assert len(outcome.result) <= 4096
+    kept = json.loads(outcome.output or "")
+    assert kept["size"] == 10_000_008
+    assert kept["text"].startswith("headxxx")
+    assert "… 9,934,472 bytes left out …" in kept["text"]
     logged = caplog.records[-1].getMessage()
     assert 60_000 < len(logged) < 70_000
+
+
+def test_an_output_that_its_outcome_has_room_for_is_kept_once(runner: Runner) -> None:
+    assert runner.run(context("echo short")).output is None
 
 
 def test_output_of_any_length_takes_bounded_memory() -> None:
