@@ -22,18 +22,30 @@ def shown_state(item: Item) -> str:
 
 
 def reason(item: Item, view: View) -> str:
-    """Why a trigger does not fire: its error, who paused it, until when and why, or that nobody has come to it."""
+    """Why a trigger does not fire: its error, who paused it, until when and why, what still runs, or that nobody came to it."""
     if item["error"]:
         return str(item["error"])
     pause = item["paused"]
+    if item["trouble"] and item["state"] == "waiting" and not pause:
+        return f"no node can load its job: {item['trouble']}"
     if not pause:
         behind = view.now - (instant_of(item["next_fire_at"]) or view.now)
+        busy = item["running"]
+        if busy and (busy["skipped"] or behind > _BEHIND):
+            return running_words(busy, view)
         return f"due {span(behind)} ago, and no node has decided it" if behind > _BEHIND else "-"
     whole = "group paused" if pause["scope"] == "group" else "paused"
     words = f"{whole} by {pause['by']}" if pause["by"] else whole
     if pause["until"]:
         words += f" until {when_cell(pause['until'], view)}"
     return f"{words}: {pause['reason']}" if pause["reason"] else words
+
+
+def running_words(busy: Item, view: View) -> str:
+    """`running since 12:00:00 on a (firing 7), 3 slots skipped`."""
+    words = f"running since {when_cell(busy['since'], view)} on {busy['node']} (firing {busy['firing']})"
+    skipped = busy["skipped"]
+    return f"{words}, {skipped} {'slot' if skipped == 1 else 'slots'} skipped" if skipped else words
 
 
 def _misfire(key: str) -> Column:

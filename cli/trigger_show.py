@@ -16,7 +16,7 @@ from .settings import Settings
 from .table import Item, View, state_cell
 from .times import InstantType, abbreviation, relative, when
 from .tree import command
-from .trigger_list import reason, shown_state
+from .trigger_list import reason, running_words, shown_state
 
 if TYPE_CHECKING:
     from ..scheduler.store.database import Store
@@ -33,6 +33,7 @@ def show_trigger(settings: Settings, trigger: str) -> None:
     """Show one trigger: state, schedule in words, next fires, misfires and last firings."""
     from ..scheduler.store.firing_reports import Wanted, firings, trigger_id
     from ..scheduler.store.reports import database_now, job
+    from ..scheduler.store.running_reports import retries_dropped
     from ..triggers.trigger_text import split_key
 
     zone = settings.zone()
@@ -41,7 +42,13 @@ def show_trigger(settings: Settings, trigger: str) -> None:
     number = trigger_id(store, *split_key(trigger))
     last = list(firings(store, Wanted(number, limit=_LAST)))
     now = database_now(store)
-    item = {**item, **_plans(item, now), "recovery": _recovery(job(store, item["job"])), "firings": last}
+    item = {
+        **item,
+        **_plans(item, now),
+        "recovery": _recovery(job(store, item["job"])),
+        "retries_dropped": {} if number is None else retries_dropped(store, number),
+        "firings": last,
+    }
     if settings.output in ("json", "yaml"):
         show_document(settings.output, "TriggerList", [item])
         return
@@ -191,9 +198,12 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         f" cause {misfire['cause'] or 'unknown'}: {misfire['decision']}"
     )
     last = f"{when_cell(item['prev_fire_at'], view)}  {state_cell(item['last_outcome'])}"
+    busy = item["running"] and running_words(item["running"], view)
+    dropped = ", ".join(f"{count} {cause}" for cause, count in item["retries_dropped"].items())
     return [
         ("Trigger", f"{item['name']}  {state_cell(shown_state(item))}"),
         ("Reason", reason(item, view)),
+        ("Running", busy and busy.removeprefix("running ")),
         ("Job", item["job"]),
         ("Runs", _promise(item["recovery"])),
         ("Owner", f"namespace {item['namespace']}"),
@@ -206,4 +216,5 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         ("Fires", item["fires"]),
         ("Misfires", item["misfires"]),
         ("Last misfire", told),
+        ("Retries dropped", dropped),
     ]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..triggers.duration import format_duration
-from ..triggers.error_names import error_classes
 from ..triggers.instant import SECOND
 from ..triggers.retry import LONGEST_DELAY
 from .errors import LEASE_LOST, SHUTDOWN, TIMEOUT, JobCancelled, PermanentError, RetryAfter, RetryNow
+from .transient import named, named_failure
 
 SUCCEEDED: Final = "succeeded"
 FAILED: Final = "failed"
@@ -41,7 +41,8 @@ class Outcome:
     error_message: str | None = None
     traceback: str | None = None
     error_classes: tuple[str, ...] = ()
-    """The dotted names of the error's class and its ancestors, for a policy's retry_on and no_retry_on."""
+    """The dotted names of the error's class and its ancestors, and `transient` where it passes by itself: for a
+    policy's retry_on and no_retry_on."""
     retry_after: int | None = None
     """Microseconds, where the job raised RetryAfter."""
     retry_now: bool = False
@@ -67,19 +68,19 @@ class Outcome:
     @classmethod
     def failure(cls, error_type: str, message: str, *, permanent: bool = False) -> "Outcome":
         """A failure without an exception, such as a command's exit status."""
-        return cls(FAILED, error_type, message, error_classes=(error_type,), permanent=permanent)
+        return cls(FAILED, error_type, message, error_classes=named_failure(error_type), permanent=permanent)
 
     @classmethod
     def timeout(cls, after: int) -> "Outcome":
         """An attempt that ran longer than its `timeout` (microseconds); retried like a TimeoutError."""
         message = f"ran longer than its timeout of {format_duration(after)}"
-        return cls(TIMED_OUT, "TimeoutError", message, error_classes=error_classes(TimeoutError()))
+        return cls(TIMED_OUT, "TimeoutError", message, error_classes=named(TimeoutError()))
 
     @classmethod
     def cancelled(cls, reason: str) -> "Outcome":
         """An attempt told to stop that did: interrupted, timed out, lost or cancelled, by `reason`."""
         kind = _KIND_OF_REASON.get(reason, CANCELLED)
-        classes = error_classes(TimeoutError()) if kind == TIMED_OUT else ()
+        classes = named(TimeoutError()) if kind == TIMED_OUT else ()
         return cls(kind, "JobCancelled", reason, error_classes=classes)
 
     @classmethod
@@ -105,7 +106,7 @@ class Outcome:
             error_type=type(word).__name__,
             error_message=_text(word),
             traceback=_traceback(error),
-            error_classes=error_classes(word),
+            error_classes=named(word),
             retry_after=None if after is None else min(round(after * SECOND), LONGEST_DELAY),
             retry_now=isinstance(word, RetryNow),
             permanent=isinstance(word, PermanentError),

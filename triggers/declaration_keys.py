@@ -85,6 +85,10 @@ def _short_retry(value: object) -> object:
 
 
 NO_RETRY: Final = "none"
+_RETRY_ON: Final = (
+    "only these exceptions and what is made of them; transient: time-outs, lost connections,"
+    " HTTP 429/502/503/504, deadlocks and lock time-outs"
+)
 
 
 class MisfireKeys(TypedDict, total=False):
@@ -114,8 +118,8 @@ class RetryKeys(TypedDict, total=False):
     jitter: Annotated[Number, Field(description="share of the delay, 0 to 1")]
     delays: Annotated[DurationTexts, Field(description="stands in place of delay and multiplier")]
     preset: Annotated[str, _words(NO_RETRY, *PRESETS)]
-    retry_on: Annotated[Texts, Field(description="only these exceptions")]
-    no_retry_on: Annotated[Texts, Field(description="never these exceptions")]
+    retry_on: Annotated[Texts, Field(description=_RETRY_ON)]
+    no_retry_on: Annotated[Texts, Field(description="never these, nor what is made of them")]
     give_up_after: DurationText
     on_exhausted: Annotated[str, _words(*ON_EXHAUSTED)]
 

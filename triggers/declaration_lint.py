@@ -13,6 +13,7 @@ from .declaration_triggers import Declared
 from .duration import format_duration
 from .instant import HOUR, MINUTE, SECOND, rfc3339
 from .retry import MARGIN, RetryPolicy
+from .retry_lint import discards_important, lint_names
 from .schedule import Bounded, Schedule
 from .yaml_scalars import OLD_BOOLEANS, Plain
 from .yaml_tree import Path
@@ -69,7 +70,12 @@ class Lint:
             policy = job.policies.retry
         if policy is None:
             policy = self.cluster_retry
-        if policy is None or not policy.max_retries:
+        if policy is None:
+            return
+        said = "retry" in raw_at(declared.source, declared.path)
+        if (wrong := discards_important(policy, job)) is not None:
+            complain(declared.source, declared.path, wrong if said else wrong._replace(at=(kind,)))
+        if not policy.max_retries:
             return
         delay = policy.shortest_delay()
         if delay + MARGIN < _LEAST_GAP.get(kind, 0):
@@ -79,7 +85,6 @@ class Lint:
         gap = self._gaps[inner]
         if gap is None or delay + MARGIN < gap:
             return
-        said = "retry" in raw_at(declared.source, declared.path)
         message = (
             f"the first retry comes {format_duration(delay)} after a failure, and the next slot may be"
             f" {format_duration(gap)} after the last: it is dropped then"
@@ -111,7 +116,8 @@ class Lint:
                 )
 
     def file(self, source: Source) -> None:
-        """Note old booleans in data, and defaults that cannot reach jobs of the code."""
+        """Note old booleans in data, names of no exception, and defaults that cannot reach jobs of the code."""
+        lint_names(source)
         for section in ("jobs", "triggers"):
             tree = source.document.tree
             mapping = tree.get(section) if isinstance(tree, dict) else None

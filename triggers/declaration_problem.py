@@ -51,6 +51,8 @@ CODES = {
     "W005": "a word that is text, and was a boolean in YAML 1.1",
     "W006": "a setting that has no effect here",
     "W007": "a variable that no shell reads",
+    "W008": "work that matters and is discarded",
+    "W009": "a name that means no exception we know",
 }
 """Every code of a problem; a code never changes its meaning."""
 

@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+TRANSIENT: Final = "transient"
+"""The one word among names of exceptions: whatever passes by itself. The outcome bears it as one more class's name."""
+
 _ALIASES: Final = {
     "IOError": "builtins.OSError",
     "EnvironmentError": "builtins.OSError",
@@ -13,6 +16,7 @@ _ALIASES: Final = {
     "concurrent.futures.TimeoutError": "builtins.TimeoutError",
 }
 """Names that Python keeps for classes it calls otherwise since 3.11."""
+BARE_ALIASES: Final = frozenset(name for name in _ALIASES if "." not in name)
 
 
 def error_name(kind: type[BaseException]) -> str:
@@ -26,7 +30,7 @@ def error_classes(error: BaseException) -> tuple[str, ...]:
 
 
 def matches(names: Iterable[str], classes: Iterable[str]) -> bool:
-    """Whether one of `names` (as declared) means one of `classes` (dotted, as `error_classes` gives them).
+    """Whether one of `names` (as declared) means one of `classes` (dotted, as `error_classes` gives them, and `transient`).
 
     A bare name (`Timeout`) means any class of that name; a dotted one its class in that module or a part of
     it, since packages show classes by shorter names: `requests.Timeout` means `requests.exceptions.Timeout`.

@@ -17,7 +17,8 @@ Duration = str | timedelta
 """A duration where people declare one: text (`"2s"`) or a timedelta, never a bare number."""
 
 ErrorFilter = Iterable[str | type[BaseException]]
-"""Exceptions by class or by name: `ConnectionError`, `"httpx.TimeoutException"`, `"Timeout"`."""
+"""Exceptions by class or by name: `ConnectionError`, `"httpx.TimeoutException"`, `"Timeout"`; `"transient"` is what passes
+by itself (docs/retries.md)."""
 
 FAIL: Final = "fail"
 DISCARD: Final = "discard"

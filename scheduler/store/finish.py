@@ -5,7 +5,7 @@ and only behind that come the consequences: a writer that was fenced changes not
 """
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
 from .followers import End, follow, followers
@@ -50,6 +50,9 @@ class Ending(NamedTuple):
     output: str | None = None
     """What it wrote, where its note does not hold all of that: JSON text."""
 
+
+PAUSED_BY: Final = "qsched:retries-exhausted"
+"""Who pauses a trigger whose policy says `on_exhausted: pause_trigger`; the reason is the firing's, error and all."""
 
 _FINAL_OF = {"interrupted": CANCELLED, "cancelled": CANCELLED, "lost": LOST}
 _WHO = ("id", "incarnation", "fence", "state")
@@ -287,10 +290,11 @@ def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
                 ending.trigger_id,
             )
             tx.run(
-                "UPDATE qsched_triggers SET paused_at = ?, paused_by = 'qsched', paused_reason = ?"
+                "UPDATE qsched_triggers SET paused_at = ?, paused_by = ?, paused_reason = ?"
                 " WHERE id = ? AND paused_at IS NULL",
                 ending.finished_at,
-                f"retries exhausted: {ending.note}"[:1000],
+                PAUSED_BY,
+                (ending.note or "")[:1000],
                 ending.trigger_id,
             )
 

@@ -13,6 +13,7 @@ from ..firing import MAX_RECOVERIES
 from .database import Store
 from .dialects import MARIADB
 from .report_items import Item, instant, readable, seconds
+from .running_reports import running, unloadable
 from .tx import Tx
 
 PAGE = 1000
@@ -33,13 +34,16 @@ SELECT t.id, t.group_name, t.name, t.namespace, t.spec, t.state, t.error_kind, t
        m.misfire_cause, m.misfire_policy, m.misfire_decision,
        (SELECT f.outcome FROM qsched_firings f
          WHERE f.trigger_id = t.id AND f.scheduled_at <= c.last_fire_at AND f.outcome IS NOT NULL
-         ORDER BY f.scheduled_at DESC LIMIT 1)
+         ORDER BY f.scheduled_at DESC LIMIT 1),
+       t.job_id
   FROM qsched_triggers t
   LEFT JOIN qsched_trigger_clocks c ON c.id = t.id
   LEFT JOIN qsched_jobs j ON j.id = t.job_id
   LEFT JOIN qsched_paused_groups g ON g.cluster = t.cluster AND g.group_name = t.group_name
   LEFT JOIN qsched_firings m ON m.trigger_id = t.id AND m.scheduled_at = c.last_misfire_at
  WHERE t.cluster = ?"""
+_CLEARS_ITSELF = ("unloadable", "undecidable")
+"""Errors that end when a node comes that can: the slot that waits for it is worth showing."""
 # What comes after a key, so that each database goes there by its index: MariaDB knows no range of pairs, the others
 # know no range of alternatives.
 _AFTER = " AND (t.group_name, t.name) > (?, ?)"
@@ -58,10 +62,14 @@ def triggers(store: Store, *, group: str | None = None, retired: bool = False) -
     mariadb = store.dialect is MARIADB
     statement = _TRIGGERS + where + (_AFTER_MARIADB if mariadb else _AFTER) + _IN_ORDER
     group_name = name = ""
+    busy, trouble = running(store), unloadable(store)
     while True:
         after = (group_name, group_name, name) if mariadb else (group_name, name)
         rows = _rows(store, "list triggers", statement, *values, *after, PAGE)
-        yield from (trigger_item(row) for row in rows)
+        yield from (
+            {**trigger_item(row), "running": busy.get(row[0]), "trouble": trouble.get(row[29])}
+            for row in rows
+        )
         if len(rows) < PAGE:
             return
         group_name, name = rows[-1][1:3]
@@ -72,7 +80,9 @@ def trigger(store: Store, key: str) -> Item | None:
     rows = _rows(store, "show trigger", _TRIGGERS + " AND t.group_name = ? AND t.name = ?", *split_key(key))
     if not rows:
         return None
-    return {**trigger_item(rows[0]), "definition": readable(rows[0][4])}
+    row = rows[0]
+    now = {"running": running(store, row[0]).get(row[0]), "trouble": unloadable(store).get(row[29])}
+    return {**trigger_item(row), **now, "definition": readable(row[4])}
 
 
 def trigger_keys(store: Store) -> list[str]:
@@ -95,7 +105,7 @@ def trigger_item(row: Any) -> Item:
     if state == "done" and "after" in ((spec or {}).get("schedule") or {}):
         state = "waiting"  # a continuation has no slots of its own, and waits for its job's ends
     paused = _paused(own_pause, "trigger") or _paused(group_pause, "group")
-    may_fire = state == "waiting" and paused is None
+    may_fire = state == "waiting" or (state == "error" and kind in _CLEARS_ITSELF)
     return {
         "name": trigger_key(group, name),
         "group": group,
@@ -105,7 +115,7 @@ def trigger_item(row: Any) -> Item:
         "namespace": namespace,
         "state": state,
         "paused": paused,
-        "next_fire_at": instant(next_at) if may_fire else None,
+        "next_fire_at": instant(next_at) if may_fire and paused is None else None,
         "prev_fire_at": instant(last_at),
         "last_outcome": row[28],
         "fires": fires or 0,

@@ -6,6 +6,8 @@ import sqlite3
 
 from sqlalchemy import exc
 
+from ..transient_database import NOT_LET_IN
+
 
 class Trouble(enum.Enum):
     """What a database error means."""
@@ -41,12 +43,6 @@ _BUSY = {5, 6, 9, 15, 17}  # BUSY, LOCKED, INTERRUPT, PROTOCOL, SCHEMA
 _FOR_NOW = {7, 10, 13, 14}  # NOMEM, IOERR, FULL, CANTOPEN (also: no file descriptor left)
 _NO = {3, 8, 11, 23, 26}  # PERM, READONLY, CORRUPT, AUTH, NOTADB
 
-# Before PostgreSQL has let somebody in, its driver gives words and no code.
-_NOT_LET_IN = re.compile(
-    r"authentication failed|no password supplied|role \".*\" does not exist|database \".*\" does not exist"
-    r"|no pg_hba.conf entry|unsupported startup parameter|permission denied for database"
-    r"|is not permitted to log in|does not support SSL",
-)
 _OUT_OF_STEP = "Packet sequence number wrong"
 """PyMySQL, without a code, on a connection on which an answer was not read to its end."""
 
@@ -91,7 +87,7 @@ def _of_state(state: str) -> Trouble:
 def _of_words(cause: BaseException | None) -> Trouble:
     if type(cause).__name__ not in ("OperationalError", "InterfaceError", "ConnectionTimeout"):
         return Trouble.OTHER
-    return Trouble.REFUSED if _NOT_LET_IN.search(str(cause)) else Trouble.LOST
+    return Trouble.REFUSED if NOT_LET_IN.search(str(cause)) else Trouble.LOST
 
 
 def _of_code(code: int | None, name: str) -> Trouble:

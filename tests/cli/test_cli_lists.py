@@ -311,3 +311,79 @@ def test_a_failed_firing_shows_where_its_code_raised(qsched: Command, filled: Fi
     (shown,) = qsched("firings", "show", str(number), "-o", "json").items
     assert shown["attempts"][0]["error"]["traceback"] == trace
     assert "traceback" not in shown["error"], "once is enough"
+
+
+def test_a_busy_trigger_says_since_when_and_how_many_slots_were_skipped_for_it(
+    qsched: Command, filled: Filled
+) -> None:
+    """B07: the hung run is seen where one looks."""
+    filled.declare(SHOP)
+    filled.sql(
+        "INSERT INTO qsched_nodes (incarnation, cluster, name, host, pid, state, started_at, checked_in_at, lease_until,"
+        " renew_seq, capacity, running, clock_offset, version) VALUES (9, ?, 'a', 'h', 7, 'up', ?, ?, ?, 1, 20, 1, 0, '0')",
+        *(filled.store.cluster_id, NOW, NOW, 1 << 60),
+    )
+    number = filled.firing("nightly", state="running", incarnation=9, first_started_at=NOW, started_at=NOW)
+    (nightly,) = [
+        item for item in qsched("triggers", "list", "-o", "json").items if item["name"] == "nightly"
+    ]
+    assert nightly["running"] == {
+        "firing": number,
+        "since": "2019-12-19T00:00:00Z",
+        "attempt": 0,
+        "node": "a",
+        "skipped": 0,
+    }
+    for slot, covers in ((1, 1), (2, 3)):
+        columns = {"state": "skipped", "misfire_cause": "overlap", "misfire_policy": "skip", "covers": covers}
+        filled.firing("nightly", scheduled_at=NOW + slot * HOUR, **columns)
+    (nightly,) = [
+        item for item in qsched("triggers", "list", "-o", "json").items if item["name"] == "nightly"
+    ]
+    assert nightly["running"]["skipped"] == 4
+    words = f"on a (firing {number}), 4 slots skipped"
+    assert words in qsched("triggers", "list", "-o", "wide").out
+    assert (
+        f"\nRunning   since Thu 19 Dec 2019 00:00:00 {words}\n"
+        in qsched("triggers", "show", "nightly", "--tz", "UTC").out
+    )
+
+
+def test_show_counts_the_retries_that_were_dropped(qsched: Command, filled: Filled) -> None:
+    """B9: a retry that was left and not made is no silence."""
+    filled.declare(SHOP)
+    for hour, why in enumerate(["superseded", "superseded", "given up"]):
+        number = filled.firing("nightly", scheduled_at=NOW + hour * HOUR, state="failed", retry_dropped=why)
+    (item,) = qsched("triggers", "show", "nightly", "-o", "json").items
+    assert item["retries_dropped"] == {"given up": 1, "superseded": 2}
+    assert "Retries dropped  1 given up, 2 superseded\n" in qsched("triggers", "show", "nightly").out
+    (firing,) = qsched("firings", "show", str(number), "-o", "json").items
+    assert firing["retry_dropped"] == "given up"
+
+
+def test_a_job_that_no_live_node_can_load_is_said_at_once(qsched: Command, filled: Filled) -> None:
+    """B08: what one node cannot load another may; where none can, its triggers say why."""
+    filled.declare(SHOP)
+    job = filled.sql("SELECT job_id FROM qsched_triggers WHERE name = 'nightly'")[0][0]
+    said = json.dumps({job: [NOW, "cannot import shop.jobs:rates"]})
+    for incarnation, unloadable in ((8, said), (9, None)):
+        filled.sql(
+            "INSERT INTO qsched_nodes (incarnation, cluster, name, host, pid, state, started_at, checked_in_at, lease_until,"
+            " renew_seq, capacity, running, clock_offset, version, unloadable)"
+            " VALUES (?, ?, 'a', 'h', 7, 'up', ?, ?, ?, 1, 20, 1, 0, '0', ?)",
+            *(incarnation, filled.store.cluster_id, NOW, NOW, 1 << 60, unloadable),
+        )
+    assert "cannot import" not in qsched("triggers", "list", "-o", "wide").out
+    filled.sql("UPDATE qsched_nodes SET unloadable = ?", said)
+    assert (
+        "no node can load its job: cannot import shop.jobs:rates"
+        in qsched("triggers", "list", "-o", "wide").out
+    )
+    (item,) = qsched("triggers", "show", "nightly", "-o", "json").items
+    assert item["trouble"] == "cannot import shop.jobs:rates"
+    assert item["next_fire_at"] is not None
+    filled.sql(
+        "UPDATE qsched_triggers SET state = 'error', error_kind = 'unloadable', error = 'x' WHERE name = 'nightly'"
+    )
+    (item,) = qsched("triggers", "show", "nightly", "-o", "json").items
+    assert (item["state"], item["next_fire_at"] is None) == ("error", False)

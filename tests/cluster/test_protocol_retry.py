@@ -227,9 +227,11 @@ def test_a_trigger_that_pauses_when_retries_are_used_up_starts_nothing_more(worl
     world.pass_time(10)
     (request,) = node.turn()
     node.finish(request, BOOM)
-    paused_at, reason, next_run_at = world.clock_of("tick", "t.paused_at, t.paused_reason, c.next_run_at")
+    paused_at, by, reason, next_run_at = world.clock_of(
+        "tick", "t.paused_at, t.paused_by, t.paused_reason, c.next_run_at"
+    )
     assert paused_at == world.time
-    assert "retries exhausted" in reason
+    assert (by, reason) == ("qsched:retries-exhausted", "retries exhausted after 0: ValueError: boom")
     assert next_run_at is None
     world.pass_time(10)
     assert node.turn() == []

@@ -61,7 +61,7 @@ def test_a_declaration_in_the_documents_passes_the_check(
     assert (said.code, said.err) == (0, ""), f"{block.place}: {said.err}"
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").rglob("*.yaml")), ids=lambda path: path.name)
 def test_an_example_passes_the_check(example: Path, qsched: Command) -> None:
     said = qsched("check", "--allow-unset", str(example))
     assert (said.code, said.err) == (0, "")

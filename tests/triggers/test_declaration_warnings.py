@@ -21,6 +21,35 @@ WARNED = [
     ("at: 2027-01-01\ndst: {gap: skip}", "W006", 6, 5, "no effect"),
     ("every: 10s\nmisfire: {policy: skip, limit: 3}", "W006", 6, 29, "`fire_all` only"),
     ("every: 10s\nmisfire: {window: 3h}", "W006", 6, 15, "`fire_all` only"),
+    (
+        "every: 10s\nrequest_recovery: true\nretry: {max_retries: 1, delay: 1s, on_exhausted: discard}",
+        "W008",
+        7,
+        12,
+        "don't",
+    ),
+    ("every: 10s\nkey: mail:{n}\nretry: {max_retries: 0, on_exhausted: discard}", "W008", 7, 12, "`key`"),
+    (
+        "every: 10s\nretry: {max_retries: 1, delay: 1s, retry_on: [OSError, TimeOutError]}",
+        "W009",
+        6,
+        60,
+        "did you mean `TimeoutError`?",
+    ),
+    (
+        "every: 10s\nretry: {max_retries: 1, delay: 1s, retry_on: trasient}",
+        "W009",
+        6,
+        50,
+        "did you mean `transient`?",
+    ),
+    (
+        "every: 10s\nretry: {max_retries: 1, delay: 1s, no_retry_on: [Outage]}",
+        "W009",
+        6,
+        54,
+        "write its module too",
+    ),
 ]
 
 
@@ -47,6 +76,9 @@ def test_a_warning_is_told_at_its_place_and_stops_nothing(
         "cron: 0 0 */2 * 5",
         "every: 5s\nend_at: 2025-01-02",
         "every: 5s\ncommand: [sh, -c, 'echo ${HOME}']",
+        "every: 10s\nretry: {max_retries: 1, delay: 1s, on_exhausted: discard}",
+        "every: 10s\nrequest_recovery: true\nretry: {max_retries: 1, delay: 1s, on_exhausted: pause_trigger}",
+        "every: 10s\nretry: {max_retries: 1, delay: 1s, retry_on: [transient, IOError, httpx.Timeout], no_retry_on: ExitCode}",
     ],
 )
 def test_what_is_right_is_not_warned_of(lines: str) -> None:
@@ -68,3 +100,20 @@ def test_a_retry_of_the_job_or_of_the_cluster_is_held_against_the_gap_too() -> N
         "qsched: 1\ncluster: {retry: {max_retries: 1, delay: 1m}}\ntriggers: {a: {every: 10s, command: ls}}\n"
     )
     assert [problem.code for problem in load_text(text, now=NOW).warnings] == ["W004"]
+
+
+def test_important_work_of_a_job_that_is_discarded_is_warned_of_at_the_trigger() -> None:
+    text = (
+        "qsched: 1\njobs: {j: {command: ls, request_recovery: true, retry: {max_retries: 1, delay: 1s, on_exhausted: discard}}}\n"
+        "triggers: {a: {every: 10s, job: j}}\n"
+    )
+    (found,) = load_text(text, now=NOW).warnings
+    assert (found.code, found.line) == ("W008", 3)
+
+
+@pytest.mark.parametrize("place", ["cluster", "defaults"])
+def test_a_name_of_no_exception_is_warned_of_where_it_is_said_and_once(place: str) -> None:
+    retry = "{retry: {max_retries: 1, delay: 1s, retry_on: [KeyEror]}}"
+    text = f"qsched: 1\n{place}: {retry}\ntriggers: {{a: {{every: 10s, command: ls}}, b: {{every: 10s, command: ls}}}}\n"
+    (found,) = load_text(text, now=NOW).warnings
+    assert (found.code, found.line) == ("W009", 2)

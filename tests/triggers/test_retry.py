@@ -60,10 +60,24 @@ def test_hangfire_delays_lie_inside_its_formula() -> None:
     assert policy.max_retries == 10
     assert sum(delays(policy)) == 15_483
     assert sum(delays(policy, MOST)) == 17_078
-    source = randomness.Random(20240110)
-    for k in range(1, 11):
-        drawn = {policy.delay_of(k, random=source.random) // SECOND for _ in range(1000)}
-        assert drawn == {(k - 1) ** 4 + 15 + step * k for step in range(30)}
+
+
+def test_ten_thousand_draws_of_each_hangfire_delay_stay_inside_its_bounds() -> None:
+    """X1: what Hangfire's own formula gives, not what an article says of it."""
+    bounds = [
+        *((15, 44), (16, 74), (31, 118), (96, 212), (271, 416)),
+        *((640, 814), (1311, 1514), (2416, 2648), (4111, 4372), (6576, 6866)),
+    ]
+    policy, source = RetryPolicy.hangfire(), randomness.Random(20240110)
+    totals = [0] * 10_000
+    for k, (least, most) in enumerate(bounds, start=1):
+        drawn = [policy.delay_of(k, random=source.random) // SECOND for _ in totals]
+        assert set(drawn) == {(k - 1) ** 4 + 15 + step * k for step in range(30)}
+        assert (min(drawn), max(drawn)) == (least, most)
+        totals = [total + delay for total, delay in zip(totals, drawn, strict=True)]
+    assert min(totals) >= 15_483
+    assert max(totals) <= 17_078
+    assert 16_200 < sum(totals) / len(totals) < 16_360  # 4 h 31 m
 
 
 def test_a_delay_is_capped_then_jittered_then_capped_again() -> None:
