@@ -250,7 +250,8 @@ class Settler:
 
     def _write(self, tx: Tx, ended: list[Ended], *, careful: bool) -> list[tuple[Ended, Ending, bool]]:
         """(what ended, how it was judged, whether it landed) for each."""
-        now, monotonic = tx.now(), self._parts.clock.monotonic()
+        # In this order: what the answer takes makes a retry later. The other way round it would be made early by that.
+        monotonic, now = self._parts.clock.monotonic(), tx.now()
         rows = rows_of(tx, ended)
         endings = []
         for each in ended:

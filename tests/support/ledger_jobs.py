@@ -46,6 +46,13 @@ def note(ctx: JobContext, ledger: str) -> None:
 
 
 @job
+def stumble(ctx: JobContext, ledger: str) -> None:
+    """Say that it began, and fail."""
+    append(ledger, what="began", at=_clock.wall(), **said(ctx))
+    raise ValueError("boom")
+
+
+@job
 def linger(ctx: JobContext, ledger: str, seconds: float, deaf: bool = False) -> None:
     """Say that it began, last a while, say that it ended; a `deaf` one does not hear that it is told to stop."""
     append(ledger, what="began", at=_clock.wall(), **said(ctx))
