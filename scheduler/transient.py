@@ -14,6 +14,7 @@ from .transient_database import says_transient
 
 STATUSES: Final = frozenset({429, 502, 503, 504})
 """Answers of a server that is busy, or is not there just now."""
+_STATUS_NAMES: Final = frozenset(f"http.{status}" for status in STATUSES)
 
 _PASSING: Final = (
     "builtins.TimeoutError",  # also what socket, asyncio and concurrent.futures raise, since Python 3.11
@@ -69,11 +70,9 @@ def named(error: BaseException) -> tuple[str, ...]:
     return (*classes, TRANSIENT) if is_transient(error) else classes
 
 
-def named_failure(error_type: str) -> tuple[str, ...]:
-    """The names of a failure that is no exception: an HTTP status (`http.503`) may pass by itself."""
-    kind, _, status = error_type.partition(".")
-    passes = kind == "http" and status.isascii() and status.isdigit() and int(status) in STATUSES
-    return (error_type, TRANSIENT) if passes else (error_type,)
+def named_failure(*names: str) -> tuple[str, ...]:
+    """The names of a failure that is no exception; of an HTTP status (`http.503`) that passes by itself, `transient` too."""
+    return (*names, TRANSIENT) if any(name in _STATUS_NAMES for name in names) else names
 
 
 def is_transient(error: BaseException) -> bool:

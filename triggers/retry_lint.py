@@ -19,7 +19,14 @@ _BUILTINS: Final = frozenset(
     if isinstance(kind, type) and issubclass(kind, BaseException)
 )
 _OURS: Final = frozenset(
-    {"PermanentError", "RetryAfter", "RetryNow", "ExitCode", "KilledBySignal"}  # the last two: of commands
+    {
+        "PermanentError",
+        "RetryAfter",
+        "RetryNow",
+        "ExitCode",
+        "KilledBySignal",
+        "HttpStatus",
+    }  # these three: of commands, http
 )
 KNOWN_NAMES: Final = _BUILTINS | _OURS | BARE_ALIASES | {TRANSIENT}
 """What a name without a module may mean; any other means a class of that name in whatever module."""

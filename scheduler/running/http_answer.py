@@ -8,6 +8,7 @@ from typing import Final
 
 from ...triggers.instant import SECOND, to_instant
 from ..outcome import FAILED, MESSAGE_BYTES, Outcome
+from ..transient import named_failure
 from .command_output import CommandOutput
 from .http_secrets import Secrets
 
@@ -42,7 +43,7 @@ class Answer:
 
     def failure(self, secrets: Secrets) -> Outcome:
         """A status that was not expected, under names that `retry_on` can say: `http.503`, `http.5xx`, `HttpStatus`."""
-        classes = (f"http.{self.status}", f"http.{self.status // 100}xx", "qsched.HttpStatus")
+        classes = named_failure(f"http.{self.status}", f"http.{self.status // 100}xx", "qsched.HttpStatus")
         return Outcome(
             FAILED, "HttpStatus", self.text(secrets), error_classes=classes, retry_after=self.retry_after
         )

@@ -7,12 +7,12 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
 from ...triggers.declaration_http import MOST_REDIRECTS, SUCCESS
-from ...triggers.error_names import error_classes
 from ...triggers.request_template import method_of
 from ..clock import Clock
 from ..context import JobContext
 from ..errors import JobCancelled, PermanentError
 from ..outcome import FAILED, Outcome
+from ..transient import named
 from .body import BodyTime, outcome_of_error
 from .deadlines import Deadlines
 from .http_address import HttpAllow
@@ -101,9 +101,7 @@ def _of_error(error: BaseException, ctx: JobContext, line: Line) -> Outcome:
         return outcome_of_error(JobCancelled(ctx.cancel_reason), ctx)
     if isinstance(error, OSError | HTTPException):
         cause = " ".join(str(error).split())[:_LONGEST_CAUSE] or "the server closed the connection"
-        return Outcome(
-            FAILED, type(error).__name__, f"{_said(ctx)}: {cause}", error_classes=error_classes(error)
-        )
+        return Outcome(FAILED, type(error).__name__, f"{_said(ctx)}: {cause}", error_classes=named(error))
     if isinstance(error, PermanentError):
         return Outcome.failure("PermanentError", f"{_said(ctx)}: {error}", permanent=True)
     return outcome_of_error(error, ctx)

@@ -146,7 +146,7 @@ def test_another_status_is_a_failure_with_names_that_a_policy_can_say(runner: Ru
         outcome = runner.run(context(server.url))
     assert (outcome.kind, outcome.error_type) == ("failed", "HttpStatus")
     assert outcome.error_message == "503 Service Unavailable\nthe shop is closed"
-    for name in ("http.503", "http.5xx", "HttpStatus"):
+    for name in ("http.503", "http.5xx", "HttpStatus", "transient"):
         policy = RetryPolicy.from_declaration({"max_retries": 1, "retry_on": [name]})
         assert policy.retries(outcome.error_classes), name
     assert not RetryPolicy.fixed(1, "1s", retry_on=["http.429"]).retries(outcome.error_classes)
@@ -233,7 +233,8 @@ def test_what_does_not_answer_keeps_its_class_and_names_the_declared_request(run
     outcome = runner.run(context(f"{url}/x"))
     assert (outcome.kind, outcome.error_type) == ("failed", "ConnectionRefusedError")
     assert outcome.error_message == f"GET {url}/x: [Errno 111] Connection refused"
-    assert RetryPolicy.fixed(1, "1s", retry_on=["ConnectionError"]).retries(outcome.error_classes)
+    for name in ("ConnectionError", "transient"):
+        assert RetryPolicy.fixed(1, "1s", retry_on=[name]).retries(outcome.error_classes), name
 
 
 def test_what_is_no_answer_is_a_failure(runner: Runner) -> None:

@@ -165,6 +165,15 @@ def test_what_a_server_says_of_when_does_not_say_whether() -> None:
     assert not judged(asked, policy=RetryPolicy.fixed(2, "2s", retry_on=["http.503"])).retry
 
 
+def test_a_servers_retry_after_says_when_and_the_filters_say_whether() -> None:
+    answer = replace(Outcome.failure("http.503", "busy"), retry_after=30 * SECOND)
+    assert (
+        judged(answer, policy=RetryPolicy.fixed(1, "2s", retry_on=["transient"])).run_at == FIVE + 30 * SECOND
+    )
+    assert not judged(answer, policy=RetryPolicy.fixed(1, "2s", retry_on=["ValueError"])).retry
+    assert not judged(answer, policy=RetryPolicy.fixed(1, "2s", no_retry_on=["transient"])).retry
+
+
 def test_retry_now_runs_again_at_once_and_burns_no_retry() -> None:
     asked = Outcome.of_exception(RetryNow("stale token"))
     verdict = judged(asked, policy=None)
