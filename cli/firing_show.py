@@ -28,7 +28,7 @@ _TRAIL = [
     "--output", "wrote", is_flag=True, help="Print what its newest attempt wrote, and nothing else."
 )
 @click.pass_obj
-def show_firing(settings: Settings, firing: int, wrote: bool) -> None:
+def show_firing(settings: Settings, firing: int) -> None:
     """Show one firing: when it was due and noticed, and every state it went through, when, where and why."""
     from ..scheduler.store.firing_reports import firing as read_firing
     from ..scheduler.store.reports import database_now
@@ -38,34 +38,12 @@ def show_firing(settings: Settings, firing: int, wrote: bool) -> None:
     item = read_firing(store, firing)
     if item is None:
         raise CommandError(f"no firing {firing}", code=NOT_FOUND, hint="`qsched firings list` shows all")
-    if wrote:
-        _show_output(item)
-        return
     if settings.output in ("json", "yaml"):
         show_document(settings.output, "FiringList", [item])
         return
     view = View(zone, database_now(store))
     trail = fitting(_TRAIL, wide=settings.output == "wide").lines(item["trail"], view)
     show_details(_facts(item, view), trail, _traceback(item))
-
-
-def _show_output(item: Item) -> None:
-    """What was kept of the newest attempt's output: all of it, or head and tail with how much is missing between."""
-    newest = item["attempts"][-1] if item["attempts"] else None
-    text = None if newest is None else (newest["output"] or {}).get("text") or _short_output(newest)
-    if not text:
-        raise CommandError(
-            f"firing {item['id']} has no output", hint="only commands have; `jobs show` tells the kind"
-        )
-    click.echo(text, nl=not text.endswith("\n"))
-
-
-def _short_output(attempt: Item) -> str | None:
-    """A short output is the note of what succeeded, and stands behind the first line of the error of what did not."""
-    if attempt["outcome"] == "succeeded":
-        return None if attempt["note"] is None else str(attempt["note"])
-    message = str((attempt["error"] or {}).get("message") or "")
-    return message.partition("\n")[2] or None
 
 
 def _traceback(item: Item) -> list[str]:

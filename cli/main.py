@@ -20,7 +20,7 @@ COMMANDS = {
         "triggers:triggers", "When jobs run: list, show, next, pause, resume, fire, reset, delete."
     ),
     "misfires": Leaf("misfires:misfires", "Slots that were noticed too late, and what became of them."),
-    "firings": Leaf("firings:firings", "What ran, runs, will run, or was skipped: list, show."),
+    "firings": Leaf("firings:firings", "What ran, runs, will run, or was skipped: list, show, output."),
     "jobs": Leaf("jobs:jobs", "What can be run: list."),
     "nodes": Leaf("nodes:nodes", "Who runs it: list, drain."),
     "cron": Leaf("cron:cron", "Explain a cron expression and show its next times."),
