@@ -7,7 +7,7 @@ from functools import partial
 
 from .parts import Parts
 from .store.prune_rows import Gone, Old, delete_firings, dispensable, weights
-from .store.status_rows import failing_jobs, fold, last_successes
+from .store.status_rows import failing_jobs, fold, last_success, triggers_of
 from .store.tx import Tx
 
 MOST_ROWS = 1000
@@ -17,6 +17,7 @@ _FEWEST = 25
 _AIM = 0.1
 """Seconds that a transaction is to take: half of the bar of 200 ms."""
 _MOST_PAUSE = 0.5
+_LINES = 50
 
 log = logging.getLogger("qsched.pruner")
 
@@ -34,7 +35,7 @@ class Done:
     read: float = 0.0
     """Seconds that its looks took, outside of the transactions that delete."""
     last_success: dict[int, int] = field(default_factory=dict)
-    """{job: its last success in the ledger}, as far as it was asked for in this run."""
+    """{job: its last success in the ledger (0: none)}, as far as it was asked for in this run."""
 
 
 class Deletion:
@@ -52,22 +53,31 @@ class Deletion:
             chunk = rows[start : start + self._size]
             start += len(chunk)
             began = self._parts.clock.monotonic()
-            choose = partial(self._chosen, rows=chunk, done=done)
-            going, weight = self._parts.store.read("prune: choose", choose)
+            going, weight = self._parts.store.read("prune: choose", partial(_chosen, rows=chunk))
+            self._ask_for_successes(failing_jobs([(row.job_id, row.state) for row in going]), done)
             done.read += self._parts.clock.monotonic() - began
             for ids in _packed([row.id for row in going], weight):
                 deleted += self._delete_chunk(ids, weight, done)
         return deleted
 
-    def _chosen(self, tx: Tx, rows: Sequence[Old], done: Done) -> tuple[list[Old], dict[int, int]]:
-        going = dispensable(tx, rows)
-        if not going:
-            return going, {}
-        unknown = failing_jobs([(row.job_id, row.state) for row in going]) - done.last_success.keys()
-        if unknown:
-            # 0: it has none. A success that ends after this look makes what is counted now void, whatever it is.
-            done.last_success |= dict.fromkeys(unknown, 0) | last_successes(tx, unknown)
-        return going, weights(tx, [row.id for row in going])
+    def _ask_for_successes(self, jobs: set[int], done: Done) -> None:
+        """What these jobs' failures are counted against; in short looks, for a job may have thousands of triggers.
+
+        Asked for once a run: a success that ends after this look makes void what is counted now, whatever it is.
+        """
+        store = self._parts.store
+        for job_id in sorted(jobs - done.last_success.keys()):
+            triggers = store.read("prune: triggers", partial(triggers_of, job_id=job_id))
+            found = 0
+            for start in range(0, max(1, len(triggers)), _LINES):
+                look = partial(
+                    last_success,
+                    job_id=job_id,
+                    triggers=triggers[start : start + _LINES],
+                    enqueued=start == 0,
+                )
+                found = max(found, store.read("prune: last success", look))
+            done.last_success[job_id] = found
 
     def _delete_chunk(self, ids: Sequence[int], weight: dict[int, int], done: Done) -> int:
         parts = self._parts
@@ -96,6 +106,12 @@ class Deletion:
             self._size = max(_FEWEST, int(count * _AIM / took))
         elif count >= self._size and took < _AIM / 3:
             self._size = min(MOST_ROWS, self._size * 2)
+
+
+def _chosen(tx: Tx, rows: Sequence[Old]) -> tuple[list[Old], dict[int, int]]:
+    """(those that may go, what goes with each)."""
+    going = dispensable(tx, rows)
+    return going, weights(tx, [row.id for row in going]) if going else {}
 
 
 def _packed(ids: Sequence[int], weight: dict[int, int]) -> Iterator[list[int]]:

@@ -60,7 +60,10 @@ class Gone(NamedTuple):
 SLOTS, REQUESTS, ENQUEUED = "slots", "requests", "enqueued"
 _OF_LINE = {
     SLOTS: ("trigger_id = ?", "scheduled_at"),
-    REQUESTS: ("requested_trigger_id = ?", "id"),
+    REQUESTS: (
+        "requested_trigger_id = ?",
+        "id + 0",
+    ),  # else PostgreSQL would walk the primary key for them (measured)
     ENQUEUED: ("job_id = ? AND trigger_id IS NULL AND requested_trigger_id IS NULL", "id"),
 }
 _OLD = (

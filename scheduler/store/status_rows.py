@@ -44,36 +44,25 @@ def failing_jobs(rows: Sequence[tuple[int, str]]) -> set[int]:
     return {job_id for job_id, state in rows if state in HEAVY}
 
 
-def last_successes(tx: Tx, job_ids: Collection[int]) -> dict[int, int]:
-    """{job: when its last success in the ledger ended}, looked for among the newest of each of its triggers."""
-    found: dict[int, int] = {}
-    for job_id in job_ids:
-        ends = [_last_success(tx, line, values, job_id) for line, values in _lines_one_by_one(tx, job_id)]
-        known = [end for end in ends if end is not None]
-        if known:
-            found[job_id] = max(known)
-    return found
-
-
-def _last_success(tx: Tx, line: str, values: tuple[int, ...], job_id: int) -> int | None:
-    place = "scheduled_at" if line.startswith("trigger_id") else "id"
-    end = tx.run(
-        "SELECT MAX(ended) FROM (SELECT COALESCE(finished_at, noticed_at) AS ended FROM qsched_firings"
-        f" WHERE {line} AND job_id = ? AND state = 'succeeded' ORDER BY {place} DESC LIMIT {_NEWEST}) newest",
-        *(*values, job_id),
-    ).scalar()
-    return None if end is None else int(end)
-
-
-def _lines_one_by_one(tx: Tx, job_id: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for trigger_id in _triggers_of(tx, job_id):
-        yield "trigger_id = ?", (trigger_id,)
-        yield "requested_trigger_id = ?", (trigger_id,)
-    yield _ENQUEUED, (job_id,)
+def last_success(tx: Tx, job_id: int, triggers: Sequence[int], *, enqueued: bool) -> int:
+    """When the last success of a job in the ledger ended, looked for among the newest of each of these triggers (and of what was
+    enqueued); 0 where there is none."""
+    lines = [("trigger_id = ?", "scheduled_at", each) for each in triggers]
+    lines += [("requested_trigger_id = ?", "id + 0", each) for each in triggers]
+    lines += [(_ENQUEUED, "id", job_id)] if enqueued else []
+    ends = [
+        tx.run(
+            "SELECT MAX(ended) FROM (SELECT COALESCE(finished_at, noticed_at) AS ended FROM qsched_firings"
+            f" WHERE {line} AND job_id = ? AND state = 'succeeded' ORDER BY {place} DESC LIMIT {_NEWEST}) newest",
+            *(value, job_id),
+        ).scalar()
+        for line, place, value in lines
+    ]
+    return max((int(end) for end in ends if end is not None), default=0)
 
 
 def fold(tx: Tx, gone: Sequence[Gone], last_success: Mapping[int, int]) -> None:
-    """Put deleted rows into their jobs' status; `last_success` as `last_successes` found it for the jobs that failed.
+    """Put deleted rows into their jobs' status; `last_success` ({job: instant}) is in the ledger, of the jobs that failed.
 
     In the transaction that deletes them: they are counted in the ledger or here, never twice and never nowhere.
     """
@@ -186,7 +175,7 @@ def _with_ledger(tx: Tx, job_id: int, pruned: JobStatus) -> JobStatus:
 
 def _lines(tx: Tx, job_id: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     """(condition, values) of each part of the ledger that holds rows of the job."""
-    triggers = _triggers_of(tx, job_id)
+    triggers = triggers_of(tx, job_id)
     for start in range(0, len(triggers), _TRIGGERS):
         chunk = triggers[start : start + _TRIGGERS]
         for column in ("trigger_id", "requested_trigger_id"):
@@ -194,5 +183,6 @@ def _lines(tx: Tx, job_id: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield _ENQUEUED, (job_id,)
 
 
-def _triggers_of(tx: Tx, job_id: int) -> list[int]:
+def triggers_of(tx: Tx, job_id: int) -> list[int]:
+    """The triggers that a job has, retired ones too."""
     return [row[0] for row in tx.rows("SELECT id FROM qsched_triggers WHERE job_id = ? ORDER BY id", job_id)]
