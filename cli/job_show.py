@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,6 +67,7 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         ("Last failure", _at(item["last_failure_at"], view) or "none known"),
         ("Failures in a row", str(item["consecutive_failures"])),
         ("Succeeded", _attempts(item["success_by_attempt"])),
+        ("Keeps", json.dumps(item["saved"], ensure_ascii=False) if item["saved"] else None),
     ]
 
 

@@ -13,6 +13,7 @@ jobs = Tree(
     {
         "list": Leaf("jobs:list_jobs", "All jobs and what they run."),
         "show": Leaf("job_show:show_job", "One job, and what became of its firings."),
+        "reset": Leaf("job_reset:reset_job", "Let a job begin with nothing kept from its runs before."),
     },
     help="What can be run.",
 )

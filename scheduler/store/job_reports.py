@@ -4,6 +4,7 @@ from typing import Any
 
 from ...triggers.trigger_text import trigger_key
 from .database import Store
+from .job_rows import read_saved
 from .report_items import Item, instant
 from .reports import job
 from .status_rows import JobStatus, job_status_of
@@ -29,7 +30,10 @@ def job_status(store: Store, name: str) -> Item | None:
 
 
 def job_shown(store: Store, name: str) -> Item | None:
-    """A job with its triggers (their keys), its running firings and its status; None where no job has the name."""
+    """A job with its triggers (their keys), its running firings, its status and what it keeps from run to run.
+
+    None where no job has the name.
+    """
     item = job(store, name)
     if item is None:
         return None
@@ -40,7 +44,9 @@ def job_shown(store: Store, name: str) -> Item | None:
             return None
         triggers = [trigger_key(*row) for row in tx.rows(_TRIGGERS, found[0])]
         running = [_running_item(row) for row in tx.rows(_RUNNING, found[0])]
-        return {**item, **status_item(found[1]), "trigger_names": triggers, "running_firings": running}
+        saved = read_saved(tx, [found[0]])[found[0]]
+        own = {"trigger_names": triggers, "running_firings": running, "saved": saved}
+        return {**item, **status_item(found[1]), **own}
 
     return store.read("show job", work)
 

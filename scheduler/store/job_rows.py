@@ -224,6 +224,20 @@ def read_saved(tx: Tx, job_ids: Collection[int]) -> dict[int, dict[str, Any]]:
     return {row[0]: _mapping(row[1]) for row in rows}
 
 
+def clear_saved(tx: Tx, job_id: int) -> None:
+    """Let a (locked) job keep nothing."""
+    tx.run("UPDATE qsched_jobs SET saved_data = NULL WHERE id = ?", job_id)
+
+
+def running_of(tx: Tx, job_id: int) -> int | None:
+    """A firing of the job that runs now."""
+    found: int | None = tx.run(
+        "SELECT MIN(id) FROM qsched_firings WHERE job_id = ? AND state IN ('due', 'running') AND state = 'running'",
+        job_id,
+    ).scalar()
+    return found
+
+
 def _mapping(text: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text) if text else {}

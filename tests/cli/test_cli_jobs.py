@@ -47,6 +47,7 @@ def test_the_same_as_json_has_the_fields_of_the_list_and_its_own(qsched: Command
         "last_success_at": "2019-12-18T02:00:01Z",
         "last_failure_at": "2019-12-18T04:00:01Z",
         "consecutive_failures": 2,
+        "saved": {},
         "success_by_attempt": {"0": 1, "1": 1},
         "trigger_names": ["nightly"],
     }
