@@ -98,7 +98,7 @@ def list_firings(
     from ..scheduler.store.firing_reports import Wanted
 
     store = settings.reading()
-    wanted = Wanted(_trigger_id(store, trigger), state, _instant(store, since), False, limit)
+    wanted = Wanted(id_of_trigger(store, trigger), state, instant_since(store, since), False, limit)
     _show(settings, store, _FIRINGS, wanted)
 
 
@@ -114,7 +114,7 @@ def list_misfires(
     from ..scheduler.store.firing_reports import Wanted
 
     store = settings.reading()
-    wanted = Wanted(_trigger_id(store, trigger), None, _instant(store, since), True, limit)
+    wanted = Wanted(id_of_trigger(store, trigger), None, instant_since(store, since), True, limit)
     _show(settings, store, _MISFIRES, wanted)
 
 
@@ -126,7 +126,8 @@ def _show(settings: Settings, store: "Store", listing: Listing, wanted: "Wanted"
     show(settings, listing, items, lambda: database_now(store))
 
 
-def _trigger_id(store: "Store", key: str | None) -> int | None:
+def id_of_trigger(store: "Store", key: str | None) -> int | None:
+    """The id of the trigger of `--trigger`; None where none was given."""
     if key is None:
         return None
     from ..scheduler.store.firing_reports import trigger_id
@@ -149,7 +150,7 @@ def unknown_trigger(store: "Store", key: str) -> CommandError:
     return CommandError(f"no trigger {key!r}", code=NOT_FOUND, hint=hint)
 
 
-def _instant(store: "Store", since: tuple[str, int] | None) -> int | None:
+def instant_since(store: "Store", since: tuple[str, int] | None) -> int | None:
     """The instant of `--since`, by the database's clock where a duration was given."""
     if since is None or since[0] == "instant":
         return None if since is None else since[1]

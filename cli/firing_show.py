@@ -24,9 +24,6 @@ _TRAIL = [
 
 @command("show")
 @click.argument("firing", type=int)
-@click.option(
-    "--output", "wrote", is_flag=True, help="Print what its newest attempt wrote, and nothing else."
-)
 @click.pass_obj
 def show_firing(settings: Settings, firing: int) -> None:
     """Show one firing: when it was due and noticed, and every state it went through, when, where and why."""

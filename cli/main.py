@@ -22,6 +22,7 @@ COMMANDS = {
     "misfires": Leaf("misfires:misfires", "Slots that were noticed too late, and what became of them."),
     "firings": Leaf("firings:firings", "What ran, runs, will run, or was skipped: list, show, output."),
     "jobs": Leaf("jobs:jobs", "What can be run: list, show, reset."),
+    "events": Leaf("events:events", "What happened in the cluster, and what happens."),
     "nodes": Leaf("nodes:nodes", "Who runs it: list, drain."),
     "cron": Leaf("cron:cron", "Explain a cron expression and show its next times."),
     "db": Leaf("db:db", "The store's schema: upgrade, current, sql."),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..scheduler.episode import Episode
 from ..scheduler.errors import INTERRUPT, LEASE_LOST, OVERLAP, SchedulerError, StoreError, StoreUnavailable
+from ..scheduler.events import Event, Fact
 from ..scheduler.parts import Parts
 from ..scheduler.store.cluster_rows import Coordination
 from ..scheduler.store.firing_rows import OpenFiring, running_here
@@ -88,20 +89,29 @@ class CheckInService:
         """Monotonic seconds since which every check-in landed, over one connection: what was seen of others in that time may
         be believed. Infinite while they fail."""
 
-    def register(self) -> None:
-        """Begin a new incarnation."""
+    def register(self, was: int | None = None) -> None:
+        """Begin a new incarnation, after one that `was` declared dead."""
         parts = self._parts
         sent = parts.clock.monotonic()
         # Declared dead while it drained, it takes nothing under the new incarnation either.
         state = DRAINING if parts.who.draining else UP
-        incarnation, name = parts.store.transaction(
-            "register", lambda tx: register(tx, self._facts, state), urgent=True
-        )
+        at = 0
+
+        def work(tx: Tx) -> tuple[int, str]:
+            nonlocal at
+            at = tx.now()
+            return register(tx, self._facts, state)
+
+        incarnation, name = parts.store.transaction("register", work, urgent=True)
         # Asked for once: a node that comes back from a dead verdict works as the cluster does by then.
         self._facts = replace(self._facts, coordination=None, elector=None)
         parts.who.incarnation = incarnation
-        parts.who.name = name
+        old, parts.who.name = parts.who.name, name
         self._trust_from(sent)
+        if parts.teller.heard:
+            fenced = Event(fact=Fact.FENCED, at=at, node=old, reason=f"incarnation {was} was declared dead")
+            up = Event(fact=Fact.NODE_UP, at=at, node=name, reason=f"incarnation {incarnation}")
+            parts.teller.tell([up] if was is None else [fenced, up])
 
     def _trust_from(self, sent: float) -> None:
         # Counted from before the request was sent, and ended a check-in early: never longer than the others can believe.
@@ -238,7 +248,7 @@ class CheckInService:
         parts.who.trusted_until = 0.0
         self._telling.cancel_all(LEASE_LOST)
         self._strange = parts.hand.held()  # they know by now
-        self.register()
+        self.register(old)
         self._let_go_of_lock(old)
         log.info("node.rejoined incarnation=%s", parts.who.incarnation)
 

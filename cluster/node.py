@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from queue import Empty, SimpleQueue
@@ -16,10 +16,11 @@ from typing import Any
 from ..scheduler.around.hooks import Hooks
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.errors import SchedulerError, StoreUnavailable
+from ..scheduler.listeners import Audience, Listener
 from ..scheduler.store.node_rows import DRAINING, STOPPED, set_state
 from ..triggers.duration import format_duration, parse_duration
 from .drain import Drain
-from .services import Services
+from .services import Around, Services
 from .settings import NodeSettings
 from .start import Start
 
@@ -58,8 +59,9 @@ class Node:
     """`with Node(url, app=["shop.jobs"]):` runs jobs in background threads; `run()` in the foreground.
 
     A database that is down delays work, never the caller's start. After a fork the child's copy starts anew, as a new
-    incarnation. `loop` runs async jobs on the caller's event loop. Other keywords are fields of NodeSettings; durations
-    (`lease`, `check_in`, `drain_timeout`, `leader_ttl`) may be texts (`"15s"`) or timedeltas.
+    incarnation. `loop` runs async jobs on the caller's event loop; `listeners` hear the node's events as with `listen`.
+    Other keywords are fields of NodeSettings; durations (`lease`, `check_in`, `drain_timeout`, `leader_ttl`) may be texts
+    (`"15s"`) or timedeltas.
     """
 
     def __init__(
@@ -69,12 +71,14 @@ class Node:
         *,
         app: Sequence[str] = (),
         loop: asyncio.AbstractEventLoop | None = None,
+        listeners: Sequence[Listener] = (),
         **fields: Any,
     ) -> None:
         given = settings or NodeSettings(embedded=True)
         self.settings = replace(given, apps=(*given.apps, *app), **_in_microseconds(fields))
         self.url = url
         self._loop = loop
+        self._audience = Audience(listeners)
         self._clock: Clock = SystemClock()
         self._life = _Life()
         _nodes.add(self)
@@ -99,7 +103,8 @@ class Node:
         if life.start is not None:
             return
         asked = lambda who: self._asked_to_drain(life, who)  # noqa: E731
-        life.start = Start(self.url, self.settings, self._clock, self._loop, asked)
+        around = Around(asked_to_drain=asked, audience=self._audience)
+        life.start = Start(self.url, self.settings, self._clock, self._loop, around)
         life.failed = None
         life.starter = threading.Thread(
             target=self._start_up, args=(life, life.start), name="qsched-start", daemon=True
@@ -118,6 +123,15 @@ class Node:
         """Wait until nothing runs here and every end is in the store; False when the time (seconds) ran out."""
         services = self._life.services
         return services is None or self._clock.wait(services.parts.hand.empty, timeout)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener(event)` called with every Event of this node from now on; answers a function that ends it.
+
+        In one thread of the node's, in order, each behind the commit that made it true; events that nobody keeps up with are
+        dropped, and a listener that raises is logged. What other nodes do is heard by theirs: `qsched events` tells it all.
+        Raises DefinitionError for what cannot be called so.
+        """
+        return self._audience.add(listener)
 
     def stop(self, *, now: bool = False) -> int:
         """Drain and stop: 0 when all that ran has ended, 8 when something was handed over or cancelled.
@@ -323,19 +337,21 @@ def _shut_later(services: Services, drain: Drain, hooks: Hooks) -> None:
 def _shut(services: Services, handed_over: int = 0) -> None:
     """Nothing runs here any more: end the services, and say so."""
     services.stop()
-    _say(services, STOPPED, handed_over)
+    services.tell_left(_say(services, STOPPED, handed_over))
 
 
-def _say(services: Services, state: str, handed_over: int | None = None) -> None:
+def _say(services: Services, state: str, handed_over: int | None = None) -> int | None:
+    """Answers when that was written; None where it could not be, or others were faster."""
     incarnation = services.parts.who.incarnation
     try:
-        services.parts.store.transaction(
+        return services.parts.store.transaction(
             "node state",
-            lambda tx: set_state(tx, incarnation, state, handed_over=handed_over),
+            lambda tx: tx.now() if set_state(tx, incarnation, state, handed_over=handed_over) else None,
             patience=2.0,
         )
     except SchedulerError as error:
         log.warning("node.state_unsaid state=%s reason=%s", state, error)
+        return None
 
 
 def _in_microseconds(fields: dict[str, Any]) -> dict[str, Any]:

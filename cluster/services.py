@@ -5,16 +5,18 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.context import RunRequest
 from ..scheduler.control import end_pauses
 from ..scheduler.definitions import Definitions, KnownJob
 from ..scheduler.errors import SchedulerError, StoreUnavailable, UnknownTrigger
+from ..scheduler.events import Event, Fact
 from ..scheduler.groups import end_group_pauses
 from ..scheduler.hand import Hand
 from ..scheduler.identity import Identity
+from ..scheduler.listeners import Audience, Teller
 from ..scheduler.loaded_job import LoadedJob
 from ..scheduler.parts import Parts
 from ..scheduler.planner import Hooks, Planner
@@ -60,18 +62,13 @@ class Around:
     revision: int | None = None
     """Of the declarations that the node carries."""
     asked_to_drain: Callable[[str | None], None] = lambda _: None
+    audience: Audience = field(default_factory=Audience)
 
 
 class Services:
     """Everything that runs while a node is up; made anew for each start (and after a fork)."""
 
-    def __init__(
-        self,
-        store: Store,
-        settings: NodeSettings,
-        registry: JobRegistry,
-        around: Around,
-    ) -> None:
+    def __init__(self, store: Store, settings: NodeSettings, registry: JobRegistry, around: Around) -> None:
         clock: Clock = SystemClock()
         self.settings = settings
         self._asked_to_drain = around.asked_to_drain
@@ -81,17 +78,18 @@ class Services:
             Identity(settings.label(), tags=frozenset(settings.tags)),
             Hand(settings.capacity),
             Definitions(registry, clock),
+            teller=Teller(around.audience, registry.listeners(), clock),
         )
         self._loops: dict[str, Loop] = {}
         self.health = Health(clock, self._loops)
         self.settler = Settler(self.parts, self._freed)
         runner = Runner(clock, http_allow=HttpAllow.of(settings.http_allow))
         self.pool = WorkerPool(settings.capacity, self.settler, clock, runner=runner, loop=around.loop)
-        facts = self._facts(around.revision)
-        lock = SessionLock(self.parts.who, facts.pid_started_at)
+        facts, who = self._facts(around.revision), self.parts.who
+        lock = SessionLock(who, facts.pid_started_at)
         self.check_in = CheckInService(self.parts, facts, settings.check_in, self._telling(), lock)
         self.self_fence = SelfFence(self.parts, self._cancel_exclusive)
-        witness = Witness(store, self.parts.who, facts.host)
+        witness = Witness(store, who, facts.host)
         senses = Senses(witness.gone, lambda: self.check_in.steady_since, self._rescued)
         self.rescuer = Rescuer(self.parts, settings.check_in, senses)
         self.planner = Planner(self.parts, Hooks(self._submit, self._loaded, self._more_due))
@@ -152,6 +150,15 @@ class Services:
         self.pool.close()
         self.listener.close()
         self.coordinating.end()
+
+    def tell_left(self, at: int | None) -> None:
+        """The node has said (at this instant) that it stopped: let its listeners hear that, and no more."""
+        teller, who = self.parts.teller, self.parts.who
+        if at is not None and teller.heard:
+            teller.tell(
+                [Event(fact=Fact.NODE_LEFT, at=at, node=who.name, reason=f"incarnation {who.incarnation}")]
+            )
+        teller.close()
 
     # -- what the services tell each other -----------------------------------------------------------------------------
 

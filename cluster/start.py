@@ -5,7 +5,7 @@ import logging
 import os
 import random
 import threading
-from collections.abc import Callable
+from dataclasses import replace
 
 from ..scheduler.apply import apply
 from ..scheduler.around.hooks import Hooks
@@ -35,11 +35,11 @@ class Start:
         settings: NodeSettings,
         clock: Clock,
         loop: asyncio.AbstractEventLoop | None,
-        asked_to_drain: Callable[[str | None], None],
+        around: Around,
     ) -> None:
         self._url = url
         self._settings = settings
-        self._asked_to_drain = asked_to_drain
+        self._around = around
         self._declared = _declared(settings, clock)
         jobs = () if self._declared is None else self._declared.jobs
         self._registry = JobRegistry(settings.apps, jobs, settings.allow)
@@ -68,7 +68,7 @@ class Start:
             revision = self._apply(self.store, self._declared)
         if leaving.is_set():
             return None
-        around = Around(self._loop, revision, self._asked_to_drain)
+        around = replace(self._around, loop=self._loop, revision=revision)
         services = Services(self.store, settings, self._registry, around)
         services.start(leaving)
         return services

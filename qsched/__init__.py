@@ -22,12 +22,16 @@ _HOMES = {
     "RetryNow": "scheduler.errors",
     "Scheduler": "scheduler.client",
     "Node": "cluster.node",
+    "listener": "scheduler.around.marks",
+    "Event": "scheduler.events",
+    "Fact": "scheduler.events",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from .cluster.node import Node as Node
+    from .scheduler.around.marks import listener as listener
     from .scheduler.around.marks import middleware as middleware
     from .scheduler.around.marks import on_shutdown as on_shutdown
     from .scheduler.around.marks import on_startup as on_startup
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from .scheduler.errors import PermanentError as PermanentError
     from .scheduler.errors import RetryAfter as RetryAfter
     from .scheduler.errors import RetryNow as RetryNow
+    from .scheduler.events import Event as Event
+    from .scheduler.events import Fact as Fact
     from .scheduler.jobs import job as job
     from .triggers.cron import Cron as Cron
     from .triggers.errors import CronError as CronError

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 from ..triggers.instant import SECOND, rfc3339
 from .definitions import KnownJob
+from .events import Event, Fact
 from .loaded_job import LoadedJob
 from .parts import Parts
-from .store.late_firings import judge_late_firings
+from .store.late_firings import Judged, judge_late_firings
 from .taken import Late, Taken
 
 Fresh = list[tuple[KnownJob, LoadedJob]]
@@ -61,6 +62,20 @@ class AfterTake:
                 judged.policy,
                 judged.decision,
             )
+            if self._parts.teller.heard:
+                self._parts.teller.tell([_misfired(trigger.key, judged)])
+
+
+def _misfired(key: str, judged: Judged) -> Event:
+    return Event(
+        fact=Fact.MISFIRED,
+        at=judged.at,
+        trigger=key,
+        reason=f"{judged.decision}, the first due at {rfc3339(judged.first)}",
+        cause=judged.cause,
+        policy=judged.policy,
+        decision=judged.decision,
+    )
 
 
 def _tell(taken: Taken) -> None:

@@ -190,7 +190,9 @@ class Deciding:
 
     def insert(self) -> list[int]:
         """Write the decisions' rows; their ids, in order."""
-        return insert_firings(self._tx, self._inserts)
+        ids = insert_firings(self._tx, self._inserts)
+        self._desk.taken.new = (ids, self._inserts)
+        return ids
 
     def cancel(self) -> None:
         """Ask those to stop whose triggers' next slots wait for that."""

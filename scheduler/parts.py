@@ -7,6 +7,7 @@ from .clock import Clock
 from .definitions import Definitions
 from .hand import Hand
 from .identity import Identity
+from .listeners import Teller
 from .store.database import Store
 
 
@@ -21,6 +22,8 @@ class Parts:
     definitions: Definitions
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the process must leave at once: waits end."""
+    teller: Teller = field(default_factory=Teller)
+    """Who listens to what this node does hears of it here, behind the commit."""
 
     def pause(self, seconds: float) -> None:
         """Wait, unless the process is leaving."""

@@ -15,7 +15,7 @@ from typing import Any
 from ..triggers.errors import DefinitionError
 from ..triggers.job import JobDefinition
 from .around.chain import Chain, Marked
-from .around.marks import SHUTDOWN, STARTUP, mark_of, place_of
+from .around.marks import LISTENER, SHUTDOWN, STARTUP, mark_of, place_of
 from .error_text import one_line
 from .errors import AppError, JobUnloadable
 from .jobs import JobDeclaration, check_run_in, declaration_of
@@ -93,6 +93,12 @@ class JobRegistry:
             found = marked(self._allows, mark_of)
             self._hooks = {mark.number for mark, _ in found if mark.kind in _HOOKS}
             return found
+
+    def listeners(self) -> list[Callable[..., Any]]:
+        """The functions that are marked @listener by now, in their order."""
+        with self._lock:
+            found = sorted(marked(self._allows, mark_of), key=lambda each: each[0].place)
+        return [function for mark, function in found if mark.kind == LISTENER]
 
     def _around(self) -> list[Marked]:
         """What is marked by now; a hook that came too late is told of, once."""

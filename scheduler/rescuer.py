@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from ..triggers.instant import SECOND
 from .episode import Episode
 from .errors import SchedulerError, StoreUnavailable
+from .events import Event, Fact
 from .firing import CANCELLED, DUE, LOST
 from .parts import Parts
+from .settled import end_of
 from .store.finish import Ending, finish_ours
-from .store.firing_rows import OpenFiring
+from .store.firing_rows import OpenFiring, names_of
 from .store.node_rows import share_alive
 from .store.rescue_rows import NOBODY, Observed, Owner, adopt, mark_dead, observed, orphans, owners, suspect
 from .store.tx import Tx
 from .suspicion import Suspicions, Verdict
 from .sweeper import Sweeper
+from .trail import facts_of_end
 
 CHUNK = 200
 """Firings that are ended in one transaction."""
@@ -106,7 +109,10 @@ class Rescuer:
     def _declare(self, verdict: Verdict) -> None:
         node, me = verdict.node, self._parts.who.incarnation
 
+        verdict_at: list[int] = []
+
         def mark(tx: Tx) -> bool:
+            verdict_at.append(tx.now())
             return share_alive(tx, me) and mark_dead(
                 tx, node, verdict=verdict.verdict, by=me, certain=verdict.certain
             )
@@ -115,6 +121,9 @@ class Rescuer:
             log.warning(
                 "node.dead name=%s incarnation=%s verdict=%s", node.name, node.incarnation, verdict.verdict
             )
+            if self._parts.teller.heard:
+                at, reason = verdict_at[-1], f"incarnation {node.incarnation} is {verdict.verdict}"
+                self._parts.teller.tell([Event(fact=Fact.NODE_DEAD, at=at, node=node.name, reason=reason)])
 
     # -- what the dead were running ------------------------------------------------------------------------------------
 
@@ -180,8 +189,30 @@ class Rescuer:
             "rescue firings=%s due_again=%s ended=%s first=%s %s",
             *(len(ended), len(again), len(ended) - len(again), ended[0].firing_id, ended[0].note),
         )
+        self._tell(ended, who)
         self._senses.rescued()
         return len(ended)
+
+    def _tell(self, ended: list[Ending], who: Mapping[int, Owner]) -> None:
+        teller = self._parts.teller
+        if not teller.heard:
+            return
+        names = self._parts.store.read(
+            "names", lambda tx: names_of(tx, [ending.firing_id for ending in ended])
+        )
+        for ending in ended:
+            trigger, job = names.get(ending.firing_id, (None, None))
+            owner = who.get(ending.incarnation)
+            about = Event(
+                fact=Fact.LOST,
+                at=ending.finished_at,
+                trigger=trigger,
+                job=job,
+                firing=ending.firing_id,
+                fence=ending.fence,
+                node=None if owner is None else owner.name,
+            )
+            teller.tell(facts_of_end(end_of(ending, ending.attempt), about))
 
     def _end_alone(self, firing: OpenFiring, who: Mapping[int, Owner]) -> list[Ending]:
         """A chunk is not as weak as its worst row: one that cannot be due again is lost, visibly."""
@@ -205,8 +236,7 @@ class Rescuer:
             if not share_alive(tx, me):
                 return []
             endings = [_ending(firing, who, tx.now(), final=final) for firing in firings]
-            ours = finish_ours(tx, endings)
-            return [ending for ending in endings if ending.firing_id in ours]
+            return list(finish_ours(tx, endings).values())
 
         return self._parts.store.transaction("rescue", work)
 

@@ -15,11 +15,11 @@ from ..triggers.instant import SECOND
 from .context import RunRequest
 from .episode import Episode
 from .errors import StoreError, StoreUnavailable
-from .firing import DUE
 from .judging import Ended, Judging, rows_of
-from .outcome import CANCELLED, INTERRUPTED, SUCCEEDED, Outcome
+from .outcome import INTERRUPTED, Outcome
 from .parts import Parts
-from .store.finish import Ending, NotAllOurs, finish, finish_ours, landed_before
+from .settled import Settled, tell_settled
+from .store.finish import NotAllOurs, finish, finish_ours, landed_before
 from .store.release import release
 from .store.trouble import Trouble, trouble_of
 from .store.tx import Tx
@@ -231,10 +231,11 @@ class Settler:
             return
         store = self._parts.store
         try:
-            verdicts = store.transaction("settle", lambda tx: self._write(tx, ended, careful=False))
+            settled = store.transaction("settle", lambda tx: self._write(tx, ended, careful=False))
         except NotAllOurs:
-            verdicts = store.transaction("settle carefully", lambda tx: self._write(tx, ended, careful=True))
-        self._tell(verdicts)
+            settled = store.transaction("settle carefully", lambda tx: self._write(tx, ended, careful=True))
+        self.interrupted += sum(each.outcome.kind == INTERRUPTED for each in ended if each.outcome)
+        tell_settled(self._parts, settled)
 
     def _release(self, unbegun: list[Ended]) -> None:
         for incarnation in {each.incarnation for each in unbegun}:
@@ -248,8 +249,7 @@ class Settler:
     def _draw(self) -> float:
         return self._random.random()
 
-    def _write(self, tx: Tx, ended: list[Ended], *, careful: bool) -> list[tuple[Ended, Ending, bool]]:
-        """(what ended, how it was judged, whether it landed) for each."""
+    def _write(self, tx: Tx, ended: list[Ended], *, careful: bool) -> list[Settled]:
         # In this order: what the answer takes makes a retry later. The other way round it would be made early by that.
         monotonic, now = self._parts.clock.monotonic(), tx.now()
         rows = rows_of(tx, ended)
@@ -259,50 +259,20 @@ class Settler:
             at = now - max(0, int((monotonic - each.at) * SECOND))
             endings.append(self._judging.ending(tx, each, rows.get(each.request.firing_id), at))
         if not careful:
-            finish(tx, endings)
-            return [(each, ending, True) for each, ending in zip(ended, endings, strict=True)]
+            written = finish(tx, endings)
+            return [Settled(each.request, ending, True) for each, ending in zip(ended, written, strict=True)]
         ours = finish_ours(tx, endings)
         return [
-            (
-                each,
-                ending,
+            Settled(
+                each.request,
+                ours.get(ending.firing_id, ending),
                 ending.firing_id in ours or landed_before(tx, ending),
             )
             for each, ending in zip(ended, endings, strict=True)
         ]
-
-    def _tell(self, verdicts: list[tuple[Ended, Ending, bool]]) -> None:
-        for each, ending, landed in verdicts:
-            self.interrupted += each.outcome is not None and each.outcome.kind == INTERRUPTED
-            if not landed:
-                log.warning(
-                    "settle.fenced firing=%s fence=%s: its outcome is discarded",
-                    ending.firing_id,
-                    ending.fence,
-                )
-            elif ending.state == SUCCEEDED:
-                log.debug("firing.succeeded trigger=%s firing=%s", each.request.trigger, ending.firing_id)
-            else:
-                level, event = _said_of(ending)
-                log.log(
-                    level,
-                    "%s trigger=%s firing=%s %s",
-                    event,
-                    each.request.trigger,
-                    ending.firing_id,
-                    ending.note,
-                )
 
 
 def _refuses_all(error: Exception) -> bool:
     """Whether no text of an outcome is why: the database lets nobody in, or has not got its tables just now."""
     cause = error.__cause__
     return cause is not None and trouble_of(cause) in (Trouble.REFUSED, Trouble.MISSING)
-
-
-def _said_of(ending: Ending) -> tuple[int, str]:
-    """How loud, and the event's name: what somebody wanted to end, or handed over, is nobody's error."""
-    if ending.state == DUE:
-        return logging.WARNING, "firing.handed_over" if ending.outcome == INTERRUPTED else "firing.retry"
-    wanted = ending.state == CANCELLED
-    return logging.WARNING if wanted else logging.ERROR, f"firing.{ending.state}"

@@ -1,7 +1,7 @@
 """What a take is asked for, what it did, and the requests to run that come of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -87,6 +87,8 @@ class Taken:
     now: int = 0
     requests: list[RunRequest] = field(default_factory=list)
     decided: list[int] = field(default_factory=list)
+    new: tuple[Sequence[int], Sequence[NewFiring]] = ((), ())
+    """The rows that were written for decisions, and their ids before them."""
     misfired: list[Misfired] = field(default_factory=list)
     undecidable: dict[int, Trouble] = field(default_factory=dict)
     elsewhere: set[int] = field(default_factory=set)

@@ -14,6 +14,7 @@ from .store.take_rows import Wanted, lock_clocks, lock_firings, taken_rows
 from .store.tx import Tx
 from .strangers import Strangers
 from .take import Take
+from .take_facts import facts_of_take
 from .taken import Fenced, Order, StaleTerm, Taken
 
 log = logging.getLogger("qsched.planner")
@@ -82,6 +83,9 @@ class Taking:
             else:
                 self._in_vain = False
             self._hand.add(taken.requests)
+        teller = self._parts.teller
+        if teller.heard:  # before the submit: no end of what starts here is told before its start
+            teller.tell(facts_of_take(taken, self._who.name))
         if taken.requests:
             self._submit(taken.requests)
         self._after(taken)

@@ -1,4 +1,4 @@
-"""`@on_startup`, `@on_shutdown`, `@scope` and `@middleware` mark functions as what a node puts around its bodies."""
+"""`@on_startup`, `@on_shutdown`, `@scope`, `@middleware` and `@listener` mark functions as what a node calls around its work."""
 
 import inspect
 import itertools
@@ -15,12 +15,14 @@ STARTUP: Final = "on_startup"
 SHUTDOWN: Final = "on_shutdown"
 SCOPE: Final = "scope"
 MIDDLEWARE: Final = "middleware"
+LISTENER: Final = "listener"
 
 _TAKES: Final = {
     STARTUP: ((), "no arguments"),
     SHUTDOWN: ((), "no arguments"),
     SCOPE: ((None,), "one argument, the context, as in `def database(ctx)`"),
     MIDDLEWARE: ((None, None), "two arguments, as in `def timed(ctx, call_next)`"),
+    LISTENER: ((None,), "one argument, the event, as in `def heard(event)`"),
 }
 _numbers = itertools.count(1)
 
@@ -32,7 +34,7 @@ class Mark:
     """What a decorator said of a function."""
 
     kind: str
-    """on_startup, on_shutdown, scope or middleware."""
+    """on_startup, on_shutdown, scope, middleware or listener."""
     order: int
     number: int
     """Grows with each mark that is made: those of one order come in the order in which they were defined."""
@@ -96,6 +98,18 @@ def middleware(function: Any = None, /, *, order: int = 0) -> Any:
     return _marked(MIDDLEWARE, function, order)
 
 
+@overload
+def listener(function: Function, /) -> Function: ...
+@overload
+def listener(*, order: int = 0) -> Callable[[Function], Function]: ...
+def listener(function: Any = None, /, *, order: int = 0) -> Any:
+    """Mark `def heard(event)`, a plain function: a node that has its module calls it with every Event of its own.
+
+    Those with a lower `order` are called first. Raises DefinitionError for a function that could not work.
+    """
+    return _marked(LISTENER, function, order)
+
+
 def mark_of(value: object) -> Mark | None:
     """What was said of a function; None for what is not marked."""
     try:
@@ -122,6 +136,8 @@ def checked(kind: str, function: Any) -> bool:
     except TypeError:
         raise DefinitionError(f"{kind} {place_of(function)} must take {words}") from None
     is_async = inspect.iscoroutinefunction(function)
+    if kind == LISTENER and is_async:
+        raise DefinitionError(f"listener {place_of(function)} is async, and a thread calls it: write a def")
     if kind == SCOPE:
         if is_async:
             raise DefinitionError(f"scope {place_of(function)} must yield a mapping of names to values, once")

@@ -78,10 +78,10 @@ class NotAllOurs(Exception):
     """Some endings of a batch met a firing that is not ours any more: roll back, and repeat with `finish_ours`."""
 
 
-def finish(tx: Tx, endings: Sequence[Ending]) -> None:
+def finish(tx: Tx, endings: Sequence[Ending]) -> Sequence[Ending]:
     """Write `endings`, all of which must still be ours; raises NotAllOurs when one is not (nothing may be committed then).
 
-    The happy path: one update for a whole batch.
+    The happy path: one update for a whole batch. Answers what was written, in the same order: some end for good meanwhile.
     """
     following = _lock(tx, endings)
     touched = {each.trigger_id for each in endings if each.trigger_id is not None and _touches(each)}
@@ -98,10 +98,12 @@ def finish(tx: Tx, endings: Sequence[Ending]) -> None:
         [End(each.firing_id, each.job_id, each.state) for each in endings if _is_followed(each)],
         following,
     )
+    return endings
 
 
-def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
-    """Write those of `endings` that are still ours; answers their firings. The others were fenced, or had landed before."""
+def finish_ours(tx: Tx, endings: Sequence[Ending]) -> dict[int, Ending]:
+    """Write those of `endings` that are still ours; answers {firing: what was written}. The others were fenced, or had
+    landed before."""
     _lock(tx, endings)
     condition, values = tx.among("id", sorted(ending.firing_id for ending in endings))
     found = {
@@ -113,9 +115,7 @@ def finish_ours(tx: Tx, endings: Sequence[Ending]) -> set[int]:
         )
     }
     ours = [each for each in endings if (each.firing_id, each.incarnation, each.fence) in found]
-    if ours:
-        finish(tx, ours)
-    return {ending.firing_id for ending in ours}
+    return {ending.firing_id: ending for ending in finish(tx, ours)} if ours else {}
 
 
 def _lock(tx: Tx, endings: Sequence[Ending]) -> set[int]:

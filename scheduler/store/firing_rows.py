@@ -54,6 +54,13 @@ def open_firings(tx: Tx, ids: Collection[int]) -> dict[int, OpenFiring]:
     }
 
 
+def names_of(tx: Tx, ids: Collection[int]) -> dict[int, tuple[str | None, str]]:
+    """{firing: its trigger's key, its job's name}."""
+    condition, values = tx.among("id", sorted(ids))
+    rows = tx.rows(f"SELECT id, trigger_name, job_name FROM qsched_firings WHERE {condition}", *values)
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
 def running_here(tx: Tx, incarnation: int) -> list[OpenFiring]:
     """What the ledger says runs under this incarnation."""
     rows = tx.run(

@@ -19,6 +19,7 @@ class Judged(NamedTuple):
     cause: str | None
     policy: str
     decision: str
+    at: int
 
 
 def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule, job_ids: Collection[int]) -> Judged | None:
@@ -66,7 +67,7 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule, job_ids: Coll
         "UPDATE qsched_trigger_clocks SET misfires = ?, last_misfire_at = ?, version = version + 1 WHERE id = ?",
         *(clock[1] + len(rows), rows[-1][1], trigger_id),
     )
-    return Judged(len(rows), rows[0][1], cause, rule.policy, decision)
+    return Judged(len(rows), rows[0][1], cause, rule.policy, decision, now)
 
 
 def _decided(policy: str, ids: list[int], *, later_due: bool) -> tuple[str, list[int]]:
