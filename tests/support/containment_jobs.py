@@ -1,5 +1,6 @@
 """Bodies that do what no body should: each in a way of its own, to see what becomes of the node."""
 
+import asyncio
 import ctypes
 import os
 import signal
@@ -121,6 +122,22 @@ def in_process(deed: str) -> Any:
 @job
 async def on_loop(deed: str) -> Any:
     return DEEDS[deed]()
+
+
+@job
+def waits(ctx: JobContext) -> None:
+    """Until it is told to stop."""
+    ctx.sleep(3600)
+
+
+@job
+async def waits_on_loop() -> None:
+    await asyncio.sleep(3600)
+
+
+@job(run_in="process")
+def waits_in_process(ctx: JobContext) -> None:
+    ctx.sleep(3600)
 
 
 @job(request_recovery=True)
