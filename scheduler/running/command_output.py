@@ -1,8 +1,12 @@
 """What a command wrote, in bounded memory: its beginning, its end, and how much is missing between."""
 
+import json
 from collections.abc import Callable
 
+from ..outcome import clean as storable
+
 PART = 32 * 1024
+_SEAM = 4 * 1024
 
 
 class CommandOutput:
@@ -34,6 +38,11 @@ class CommandOutput:
         """All that is kept, as text, with a line that says what is not."""
         return self.shortened(2 * self._part)
 
+    def said(self, clean: Callable[[str], str] | None = None) -> str:
+        """As an outcome carries it: JSON of the text, which the databases take, and of its size."""
+        text = storable(self.shortened(2 * self._part, clean))
+        return json.dumps({"text": text, "size": self._size}, ensure_ascii=False)
+
     def shortened(self, most: int, clean: Callable[[str], str] | None = None) -> str:
         """Head and tail in about `most` bytes, half each; `clean` sees them before they are cut, so that no part slips by."""
         tail = self._tail[-self._part :]
@@ -44,6 +53,8 @@ class CommandOutput:
         head, end = self._head, self._head + tail if whole else tail
         if clean is not None:
             head, end = (bytearray(clean(part.decode("utf-8", "replace")).encode()) for part in (head, end))
+        if clean is not None and not whole:  # what is between may have begun before, or ended behind
+            head, end = head[:-_SEAM], end[_SEAM:]
         head, end = head[: most - most // 2], end[-(most // 2) :]
         missing = f"\n… {max(0, self._size - len(head) - len(end)):,} bytes left out …\n"
         return head.decode("utf-8", "replace") + missing + end.decode("utf-8", "replace")

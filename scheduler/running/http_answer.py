@@ -1,7 +1,8 @@
 """What a server answered: its status and whether that is a success, its body in bounded memory, when to come again."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http.client import HTTPResponse
 from typing import Final
@@ -20,6 +21,8 @@ REDIRECTS: Final = (301, 302, 303, 307, 308)
 _PIECE: Final = 64 * 1024
 _SAY_WHEN: Final = (429, 503)
 _LONGEST_REASON: Final = 100
+_ROOM: Final = 300
+"""Bytes of an outcome's text for what is not the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,27 @@ class Answer:
         """Status and body, in about `most` bytes, without the secrets that the server may have sent back."""
         line = f"{self.status} {secrets.hide(self.reason)}".rstrip()
         rest = "" if self.whole else f"\n… {self.body.size:,} bytes were read, and no more …"
-        return f"{line}\n{self.body.shortened(most - 300, secrets.hide).strip()}{rest}".rstrip()
+        return f"{line}\n{self.body.shortened(most - _ROOM, secrets.hide).strip()}{rest}".rstrip()
+
+    def success(self, secrets: Secrets) -> Outcome:
+        """A status that was expected."""
+        return replace(Outcome.success(self.text(secrets)), output=self._kept(secrets))
 
     def failure(self, secrets: Secrets) -> Outcome:
         """A status that was not expected, under names that `retry_on` can say: `http.503`, `http.5xx`, `HttpStatus`."""
         classes = named_failure(f"http.{self.status}", f"http.{self.status // 100}xx", "qsched.HttpStatus")
         return Outcome(
-            FAILED, "HttpStatus", self.text(secrets), error_classes=classes, retry_after=self.retry_after
+            FAILED,
+            "HttpStatus",
+            self.text(secrets),
+            error_classes=classes,
+            retry_after=self.retry_after,
+            output=self._kept(secrets),
         )
+
+    def _kept(self, secrets: Secrets) -> str | None:
+        """The body, as far as it was kept, where the outcome's text has no room for it."""
+        return None if self.body.size <= MESSAGE_BYTES - _ROOM else self.body.said(secrets.hide)
 
 
 def is_expected(status: int, statuses: Iterable[str]) -> bool:
@@ -90,6 +106,7 @@ def _retry_after(response: HTTPResponse, now: int) -> int | None:
 
 def _date(text: str) -> int | None:
     try:
-        return to_instant(parsedate_to_datetime(text))
+        moment = parsedate_to_datetime(text)
+        return to_instant(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

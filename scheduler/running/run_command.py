@@ -10,7 +10,7 @@ from ...triggers.instant import rfc3339
 from ..clock import Clock
 from ..context import JobContext
 from ..errors import LEASE_LOST, PermanentError
-from ..outcome import MESSAGE_BYTES, Outcome, clean
+from ..outcome import MESSAGE_BYTES, Outcome
 from .body import BodyTime, outcome_of_error
 from .command_process import GRACE, CommandProcess
 from .deadlines import Deadlines
@@ -137,8 +137,7 @@ def _with_output(outcome: Outcome, process: CommandProcess) -> Outcome:
     """The outcome, with all that is kept of an output that its message has no room for."""
     if process.output.size <= _ROOM:
         return outcome
-    said = {"text": clean(process.output.text()), "size": process.output.size}
-    return replace(outcome, output=json.dumps(said, ensure_ascii=False))
+    return replace(outcome, output=process.output.said())
 
 
 def _log(ctx: JobContext, outcome: Outcome, process: CommandProcess) -> None:

@@ -33,8 +33,8 @@ def run_http(ctx: JobContext, clock: Clock, deadlines: Deadlines, allow: HttpAll
     definition = ctx.request.job.definition
     job_data = (ctx.request.job.data, ctx.request.trigger_data or {})
     secrets = Secrets.of((definition.target, definition.request, *job_data), os.environ)
-    time = BodyTime(ctx, clock, deadlines)
     line = Line(clock, allow)
+    time = BodyTime(ctx, clock, deadlines)
     try:
         ctx.when_cancelled(line.cut)
         try:
@@ -67,7 +67,7 @@ class _Exchange:
         while True:
             answer, location = self._ask(request)
             if is_expected(answer.status, expected):
-                return Outcome.success(answer.text(self.secrets))
+                return answer.success(self.secrets)
             if answer.status not in REDIRECTS or location is None or left == 0:
                 return answer.failure(self.secrets)
             request = request.redirected(answer.status, location)

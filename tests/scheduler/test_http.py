@@ -1,5 +1,6 @@
 """Http jobs against a real server: what is sent, and what an answer means."""
 
+import json
 import tracemalloc
 from collections.abc import Iterator
 from email.utils import format_datetime
@@ -167,6 +168,8 @@ NOON = 1_704_888_000 * SECOND
         (429, "9" * 5000, None, 3600),
         (429, format_datetime(from_instant(NOON + 30 * SECOND), usegmt=True), NOON, 30),
         (429, format_datetime(from_instant(NOON - 30 * SECOND), usegmt=True), NOON, None),
+        (429, "Wed, 10 Jan 2024 12:00:30 -0000", NOON, 30),
+        (429, "Wed, 10 Jan 2024 12:00:30", NOON, 30),
         (429, "Wed, 99 Foo 2024 12:00:00 GMT", NOON, None),
     ],
 )
@@ -202,6 +205,8 @@ def test_a_long_body_is_streamed_and_only_both_ends_are_kept(runner: Runner) -> 
     assert str(outcome.result).startswith("200 OK\nbegin")
     assert "bytes left out" in str(outcome.result)
     assert str(outcome.result).endswith("end")
+    kept = json.loads(str(outcome.output))
+    assert (kept["size"], len(kept["text"]) > 50_000) == (8 + 160 * 65536, True)
 
 
 def test_an_endless_body_is_read_as_far_as_was_said(runner: Runner) -> None:

@@ -51,4 +51,5 @@ def test_a_secret_at_the_place_where_a_body_is_cut_is_hidden_whole(
     with serving(lambda asked: asked.answer(500, f"{asked.headers['X-T']} " * 5000)) as server:
         outcome = runner.run(context(server.url, headers={"X-T": "${TOKEN}"}))
     assert "bytes left out" in str(outcome.error_message)
+    assert "bytes left out" in str(outcome.output)
     assert not any(part in repr(outcome) for part in ("s3c", "cret"))
