@@ -10,7 +10,7 @@ from .ledger_tables import firings
 from .permit_rows import free_permits
 from .take_rows import lock_clocks
 from .tx import Tx
-from .waiting_retries import know_retries, take_turns
+from .waiting_retries import know_retries, superseded_by, take_turns
 
 
 def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int:
@@ -39,7 +39,7 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
     ]
     ends = {row.id: end for row in ours if (end := _end_of_unbegun(row, clocks)) is not None}
     _end_unbegun(tx, [row for row in ours if row.id in ends], ends)
-    failed = [End(row.id, row.job_id, FAILED) for row in ours if ends.get(row.id) == _SUPERSEDED]
+    failed = [End(row.id, row.job_id, FAILED) for row in ours if row.id in ends and ends[row.id][0] == FAILED]
     follow(tx, failed, followers(tx, {end.job_id for end in failed}))
     back = [row for row in ours if row.id not in ends]
     tx.update(
@@ -97,7 +97,6 @@ def _clocks_of(tx: Tx, condition: str, values: Sequence[object]) -> dict[int, tu
 
 _RETIRED = (CANCELLED, CANCELLED, None, "not begun: the trigger was retired")
 _UNWANTED = (CANCELLED, CANCELLED, None, "not begun: its cancel was requested")
-_SUPERSEDED = (FAILED, FAILED, "superseded", "retry dropped: superseded by a later slot")
 
 
 def _end_of_unbegun(
@@ -108,8 +107,9 @@ def _end_of_unbegun(
         return _RETIRED
     if row.cancel_requested_at is not None:
         return _UNWANTED
-    late = row.next_at is not None and watermark is not None and watermark >= row.next_at
-    return _SUPERSEDED if row.attempt > 0 and late else None
+    if row.attempt > 0 and row.next_at is not None and watermark is not None and watermark >= row.next_at:
+        return (FAILED, FAILED, "superseded", superseded_by(row.next_at))
+    return None
 
 
 def _end_unbegun(tx: Tx, rows: Sequence[_Unbegun], ends: dict[int, tuple[str, str, str | None, str]]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from ...triggers.instant import rfc3339
 from ..firing import FAILED, permit_key
 from .followers import End, follow, followers
 from .ledger_tables import firings
@@ -79,10 +80,14 @@ def supersede_retries(
         )
     return tx.run(
         "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
-        " note = 'retry dropped: superseded by a later slot'"
-        f" WHERE {where} AND trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
-        *(tx.now(), *values, trigger_id, slot),
+        f" note = ? WHERE {where} AND trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
+        *(tx.now(), superseded_by(slot), *values, trigger_id, slot),
     ).rowcount
+
+
+def superseded_by(slot: int) -> str:
+    """The note of a retry that a later slot has overtaken."""
+    return f"retry dropped: superseded by the slot at {rfc3339(slot)}"
 
 
 def _follow(tx: Tx, ended: Sequence[tuple[int, int]]) -> None:

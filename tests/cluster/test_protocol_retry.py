@@ -124,7 +124,7 @@ def test_a_retry_that_is_given_back_behind_its_next_slot_does_not_run_beside_tha
     node.release(retry)
     node.settle()
     assert world.firings("state, retry_dropped, note") == [
-        ("failed", "superseded", "retry dropped: superseded by a later slot"),
+        ("failed", "superseded", "retry dropped: superseded by the slot at 2024-01-10T09:02:00Z"),
         ("running", None, None),
     ]
     other.run()

@@ -192,7 +192,7 @@ def test_a_retry_that_comes_due_beside_the_next_slot_is_superseded_when_that_is_
     taken = node.turn()
     assert [(each.scheduled_at, each.attempt) for each in taken] == ([] if policy == "skip" else [(THREE, 0)])
     assert world.firings("state, outcome, attempt, retry_dropped, note", f"scheduled_at = {TWO}") == [
-        ("failed", "failed", 1, "superseded", "retry dropped: superseded by a later slot")
+        ("failed", "failed", 1, "superseded", "retry dropped: superseded by the slot at 2024-01-10T11:00:00Z")
     ]
     assert world.firings("reason, state", f"scheduled_at = {THREE}") == ends
     node.run()

@@ -110,7 +110,7 @@ def test_a_retry_that_a_later_slot_overtakes_is_superseded(world: World) -> None
     world.node("b").turn()
     assert steps(world)[-2:] == [
         ("due", 0, None, "retry 1 of 3 in 5s, at 2024-01-10T09:01:05Z"),
-        ("failed", 1, None, "retry dropped: superseded by a later slot"),
+        ("failed", 1, None, "retry dropped: superseded by the slot at 2024-01-10T09:02:00Z"),
     ]
 
 
