@@ -6,6 +6,7 @@ import pytest
 from qsched.scheduler.control import fire, pause, resume
 from qsched.scheduler.groups import pause_group
 from qsched.scheduler.outcome import Outcome
+from qsched.scheduler.store.tx import Tx
 from qsched.triggers.instant import SECOND
 from qsched.triggers.misfire import MisfireRule
 from qsched.triggers.retry import RetryPolicy
@@ -218,6 +219,28 @@ def test_a_failure_that_could_not_be_told_counts_from_when_the_body_ended(world:
     world.pass_time(3)
     node.settle()
     assert world.firings("run_at") == [(START + 65 * SECOND,)]
+
+
+def test_an_answer_that_takes_its_time_makes_no_retry_early(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X5: the database's time is an answer, and the body ended before it was asked for, not after."""
+    world.apply(every("tick", 60), jobs=[python("report", retry=FIVE)])
+    node = world.node()
+    world.pass_time(60)
+    (request,) = node.turn()
+    now = Tx.now
+
+    def slow(tx: Tx) -> int:
+        found = now(tx)
+        world.pass_time(0.01)
+        return found
+
+    monkeypatch.setattr(Tx, "now", slow)
+    node.finish(request, BOOM)
+    monkeypatch.undo()
+    ((run_at,),) = world.firings("run_at")
+    assert run_at >= START + 65 * SECOND
 
 
 def test_a_trigger_that_pauses_when_retries_are_used_up_starts_nothing_more(world: World) -> None:
