@@ -26,6 +26,7 @@ _CODES: Final = {
     "AppError": FAILED,
     "StoreError": NO_STORE,
     "UnknownTrigger": NOT_FOUND,
+    "UnknownFiring": NOT_FOUND,
     "UnknownJob": NOT_FOUND,
     "UnknownNode": NOT_FOUND,
     "Conflict": CONFLICT,

@@ -20,8 +20,9 @@ STATES = ("due", "running", "succeeded", "failed", "lost", "cancelled", "skipped
 
 
 def detail(item: Item) -> str:
-    """What there is to say of a firing: its decision, its error, or its note."""
-    return " · ".join(text for text in (item["decision"], why(item)) if text) or "-"
+    """What there is to say of a firing: its decision, which one it runs again, its error, or its note."""
+    again = f"of {item['of_firing']}" if item["of_firing"] else None
+    return " · ".join(text for text in (item["decision"], again, why(item)) if text) or "-"
 
 
 def why(item: Item) -> str:
@@ -40,7 +41,7 @@ def attempt_cell(item: Item) -> str:
 
 FIRING_COLUMNS = [
     Column("FIRING", lambda item, _: str(item["id"]), right=True),
-    Column("TRIGGER", lambda item, _: item["trigger"] or "-"),
+    Column("TRIGGER", lambda item, _: item["trigger"] or f"({item['job']})"),
     Column("JOB", lambda item, _: item["job"], wide=True),
     Column("DUE", lambda item, view: when_cell(item["scheduled_at"], view)),
     Column("STATE", lambda item, _: state_cell(item["state"]), paint=True),

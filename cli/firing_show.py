@@ -64,11 +64,12 @@ def _facts(item: Item, view: View) -> list[tuple[str, Any]]:
         ("Due", when_cell(item["scheduled_at"], view) + slots),
         ("Noticed", when_cell(item["noticed_at"], view)),
         ("Reason", item["reason"]),
+        ("Runs again", item["of_firing"]),
         ("Late", seconds_cell(item["late"])),
         (
             "Misfire",
             misfire
             and f"{misfire['decision']} (policy {misfire['policy']}, cause {misfire['cause'] or 'unknown'})",
         ),
-        ("Detail", detail(item)),
+        ("Detail", detail({**item, "of_firing": None})),
     ]

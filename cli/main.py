@@ -20,8 +20,11 @@ COMMANDS = {
         "triggers:triggers", "When jobs run: list, show, next, pause, resume, fire, reset, delete."
     ),
     "misfires": Leaf("misfires:misfires", "Slots that were noticed too late, and what became of them."),
-    "firings": Leaf("firings:firings", "What ran, runs, will run, or was skipped: list, show, output."),
+    "firings": Leaf(
+        "firings:firings", "What ran, runs, will run, or was skipped: list, show, output, cancel, retry."
+    ),
     "jobs": Leaf("jobs:jobs", "What can be run: list, show, reset."),
+    "enqueue": Leaf("enqueue:enqueue", "Have a job run once, now or later, without a trigger."),
     "events": Leaf("events:events", "What happened in the cluster, and what happens."),
     "nodes": Leaf("nodes:nodes", "Who runs it: list, drain."),
     "cron": Leaf("cron:cron", "Explain a cron expression and show its next times."),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .data_options import data_of, data_options
 from .declared import counted
 from .exits import USAGE, CommandError
 from .render import answer, say, show_document
@@ -72,20 +72,23 @@ def resume(settings: Settings, triggers: Sequence[str], catch_up: bool) -> None:
 
 @command("fire")
 @click.argument("trigger")
-@click.option("--data", metavar="JSON", help='Over the trigger\'s own data, as in \'{"day": "2026-12-24"}\'.')
+@data_options
 @click.option("--request-key", metavar="KEY", help="Given again, it starts nothing new.")
 @click.option("--force", is_flag=True, help="Although it is paused, in error or retired.")
 @click.pass_obj
-def fire(settings: Settings, trigger: str, data: str | None, request_key: str | None, force: bool) -> None:
-    """Start a trigger's job now, beside its schedule, which stays as it is. Prints the firing's id."""
+def fire(settings: Settings, /, trigger: str, data: str | None, values: Sequence[str], **asked: Any) -> None:
+    """Start a trigger's job now, beside its schedule, which stays as it is. Prints the firing's id.
+
+    Data that are given here go over the trigger's own.
+    """
     from ..scheduler.control import fire as fire_trigger
     from ..scheduler.errors import Refused
 
-    said = _data(data)
+    said = data_of(data, values)
     store = settings.writing()
-    options: dict[str, Any] = {"data": said, "who": whoami(), "request_key": request_key}
+    options: dict[str, Any] = {"data": said, "who": whoami(), "request_key": asked["request_key"]}
     try:
-        firing = fire_trigger(store, trigger, force=force, **options)
+        firing = fire_trigger(store, trigger, force=asked["force"], **options)
     except Refused as refused:
         if not (settings.yes or can_ask()):
             raise
@@ -156,17 +159,3 @@ def _done(settings: Settings, verb: str, triggers: Sequence[str]) -> None:
 
 def _named(triggers: Sequence[str]) -> str:
     return triggers[0] if len(triggers) == 1 else f"{len(triggers)} triggers ({', '.join(triggers[:5])}, …)"
-
-
-def _data(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise CommandError(
-            f"--data is not JSON ({error})", code=USAGE, hint='write \'{"key": "value"}\''
-        ) from error
-    if not isinstance(value, dict):
-        raise CommandError("--data must be a JSON object", code=USAGE, hint='write \'{"key": "value"}\'')
-    return value

@@ -6,11 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..scheduler.clock import Clock, SystemClock
 from ..scheduler.context import RunRequest
 from ..scheduler.control import end_pauses
 from ..scheduler.definitions import Definitions, KnownJob
+from ..scheduler.enqueue import enqueue
+from ..scheduler.enqueue_order import Enqueued, EnqueueOrder
 from ..scheduler.errors import SchedulerError, StoreUnavailable, UnknownTrigger
 from ..scheduler.events import Event, Fact
 from ..scheduler.groups import end_group_pauses
@@ -121,6 +124,7 @@ class Services:
         self.parts.definitions.set_defaults(defaults)
         self.check_in.register()
         self.coordinating.begin()
+        self.pool.asking = self._enqueue
         # Whoever told it need not have waited, and then believes that nothing runs here.
         self.parts.who.draining = leaving.is_set()
         for loop in self._loops.values():
@@ -207,6 +211,10 @@ class Services:
             self._announced = now
             announce(self.parts.store)
             self.coordinating.announce()
+
+    def _enqueue(self, order: EnqueueOrder, connection: Any) -> Enqueued:
+        """What a job's body asks for."""
+        return enqueue(self.parts.store, order, connection, self._rescued)
 
     def _end_pauses(self, groups: Sequence[str], keys: Sequence[str]) -> None:
         if groups:

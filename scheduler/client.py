@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .added import AddOptions
     from .apply import Applied, ApplyOptions
     from .desired import Declared
+    from .enqueue_order import Enqueued, EnqueueOptions
     from .plan import Plan
     from .turns import Bill
 
@@ -136,6 +137,29 @@ class Scheduler:
         announce(store)
         return firing
 
+    def enqueue(
+        self,
+        job: str | Callable[..., Any],
+        data: Mapping[str, Any] | None = None,
+        *,
+        connection: Any = None,
+        **options: "Unpack[EnqueueOptions]",
+    ) -> "Enqueued":
+        """Have a job run once on any node: now, after a `delay`, or `at` an instant. Answers (id, created).
+
+            scheduler.enqueue(send_mail, {"order_id": 7}, delay="1h", unique_key="mail:7")
+
+        `job` is a function marked @job, `module:function`, or a job's name. With `connection` (a Connection or Session of
+        SQLAlchemy on the store's database) it is part of that transaction: committed with it, gone with its rollback.
+        Raises DefinitionError for what no job could be given, UnknownJob, Refused (a retired job), Conflict, StoreError.
+        """
+        from .enqueue import enqueue
+        from .enqueue_order import order_of
+
+        order = order_of(job, data, options)
+        store = self._open(create=True)
+        return enqueue(store, order, connection, lambda: announce(store))
+
     def reset(self, *keys: str) -> "tuple[Bill, ...]":
         """Clear the error of triggers and begin anew from now."""
         return self._then_wake(control.reset, keys)
@@ -168,6 +192,37 @@ class Scheduler:
         if found is None:
             raise UnknownJob(f"no job {name!r}", hint="`qsched jobs list` shows all")
         return found
+
+    # -- firings -------------------------------------------------------------------------------------------------
+
+    def cancel(self, firing_id: int, *, reason: str | None = None) -> str:
+        """End one firing: `cancelled` where it waited, `asked` where it runs (its body is told within a check-in).
+
+        Raises UnknownFiring, or Refused for one that has ended.
+        """
+        from .firing_acts import cancel
+
+        return cancel(self._open(create=False), [firing_id], who=self.who, reason=reason)[firing_id]
+
+    def retry(
+        self,
+        firing_id: int,
+        data: Mapping[str, Any] | None = None,
+        *,
+        request_key: str | None = None,
+        force: bool = False,
+    ) -> int:
+        """Run an ended firing's job once more, now; answers the id of the new firing, which names the old one.
+
+        `data` go over the old one's. Raises UnknownFiring, or Refused for one that has not ended, or (without `force`) that
+        succeeded.
+        """
+        from .firing_acts import retry
+
+        store = self._open(create=False)
+        firing = retry(store, firing_id, data=data, who=self.who, request_key=request_key, force=force)
+        announce(store)
+        return firing
 
     # -- the store -----------------------------------------------------------------------------------------------
 

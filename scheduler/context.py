@@ -18,6 +18,8 @@ from .loaded_job import LoadedJob
 from .payload import checked_data
 
 if TYPE_CHECKING:
+    from .enqueue_order import Asking, Enqueued
+
     _Adapter = logging.LoggerAdapter[logging.Logger]
 else:
     _Adapter = logging.LoggerAdapter
@@ -61,6 +63,7 @@ class JobContext:
     """What a job learns about its own run; passed to a function that has a parameter `ctx`."""
 
     __slots__ = (
+        "_asking",
         "_cancel_reason",
         "_clock",
         "_data",
@@ -76,8 +79,9 @@ class JobContext:
         "request",
     )
 
-    def __init__(self, request: RunRequest, clock: Clock) -> None:
+    def __init__(self, request: RunRequest, clock: Clock, asking: "Asking | None" = None) -> None:
         self.request = request
+        self._asking = asking
         self._clock = clock
         self._lock = threading.Lock()
         self._cancel_reason: str | None = None
@@ -202,6 +206,29 @@ class JobContext:
     def cancel_reason(self) -> str | None:
         """`timeout`, `shutdown`, `lease_lost`, or what an operator said; None while it may go on."""
         return self._cancel_reason
+
+    @property
+    def asking(self) -> "Asking | None":
+        """For runners: who carries out what this run enqueues."""
+        return self._asking
+
+    def enqueue(
+        self, job: str | Callable[..., Any], data: Mapping[str, Any] | None = None, **options: Any
+    ) -> "Enqueued":
+        """Have another job run, as `Scheduler.enqueue` does and with the same keywords: through this run's node.
+
+        It blocks for one transaction, in async jobs too. A run that is repeated (a retry, a recovery) enqueues again, unless
+        the same `request_key` or `unique_key` is given: `request_key=f"{ctx.idempotency_key}/mail"`.
+        """
+        if self._asking is None:
+            raise RuntimeError(
+                "this context has no node to enqueue with: in a test say context_for(…, asking=…),"
+                " elsewhere use Scheduler(url).enqueue"
+            )
+        from .enqueue_order import order_of
+
+        connection = options.pop("connection", None)
+        return self._asking(order_of(job, data, options), connection)
 
     def check(self) -> None:
         """Raise JobCancelled if this run should stop; call it between pieces of work."""

@@ -1,18 +1,18 @@
 """What people do to triggers: pause, resume, fire, reset and delete them; each in short, audited transactions."""
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
-from ..triggers.errors import DefinitionError, TriggerError
+from ..triggers.errors import DefinitionError
 from ..triggers.instant import rfc3339
-from ..triggers.job import JobPolicies, canonical
+from ..triggers.job import canonical
 from ..triggers.trigger import split_key
-from .effective import job_policies
+from .asked import MANUAL, Asked, Places, asked_firing, policies_now
+from .enqueue_order import checked_key
 from .errors import Conflict, ConstraintHit, Refused, StoreUnavailable, UnknownTrigger
-from .firing import DUE, MAX_RECOVERIES, NewFiring, permit_key
+from .firing import NewFiring
 from .groups import end_group_pauses, pause_group, resume_group
 from .payload import checked_data
 from .store import definition_rows, job_rows, trigger_rows, waiting_rows
@@ -148,7 +148,7 @@ def fire(store: Store, key: str, **options: Unpack[FireOptions]) -> int:
     or retired trigger, without `force`), Conflict (the request key belongs to another trigger).
     """
     data = checked_data(options.get("data") or {}, of=f"the fire of {key!r}")
-    request_key = options.get("request_key") or str(uuid.uuid4())
+    request_key = checked_key("request_key", options.get("request_key")) or str(uuid.uuid4())
 
     def work(tx: Tx) -> int:
         trigger_id = find(tx, [key], retired=True)[key]
@@ -272,33 +272,17 @@ def _refuse_stopped(row: TriggerRow) -> None:
 
 
 def _manual(tx: Tx, row: TriggerRow, request_key: str, data: str | None) -> NewFiring:
-    job = job_rows.read_jobs(tx, [row.job_name]).get(row.job_name)
-    try:
-        defaults, _ = definition_rows.read_defaults(tx)
-        policies = JobPolicies() if job is None else job_policies(job.spec, job.loaded, defaults)
-    except (TriggerError, json.JSONDecodeError) as error:
-        raise Refused(f"job {row.job_name!r} cannot be read: {error}", hint="apply it again") from error
-    now = tx.now()
-    return NewFiring(
-        cluster=tx.cluster,
-        trigger_id=None,
-        requested_trigger_id=row.id,
+    policies = policies_now(tx, row.job_name, job_rows.read_jobs(tx, [row.job_name]).get(row.job_name))
+    asked = Asked(
+        reason=MANUAL,
         job_id=row.job_id,
-        trigger_name=row.key,
         job_name=row.job_name,
-        scheduled_at=now,
-        first_scheduled_at=now,
-        covers=1,
-        reason="manual",
-        state=DUE,
-        run_at=now,
-        precedence=row.precedence,
-        noticed_at=now,
-        request_recovery=int(bool(policies.request_recovery)),
-        max_recoveries=MAX_RECOVERIES if policies.max_recoveries is None else policies.max_recoveries,
-        permit_key=None if row.overlap == "allow" else permit_key(row.job_id),
-        timeout=policies.timeout,
-        data=data,
         request_key=request_key,
-        limit_key=row.limit_key,
+        scheduled_at=tx.now(),
+        run_at=tx.now(),
+        precedence=row.precedence,
+        trigger_id=row.id,
+        trigger_name=row.key,
+        data=data,
     )
+    return asked_firing(tx, asked, policies, Places.of(row.job_id, row.overlap, row.limit_key))

@@ -9,6 +9,7 @@ QschedError (triggers/errors.py)
       SchemaOutdated              its schema is older than this version
       SchemaTooNew                its schema is newer than this version
     UnknownTrigger                no trigger has that key
+    UnknownFiring                 no firing has that id
     UnknownJob                    no job has that name
       JobUnloadable                 this node cannot, or may not, run that job
     UnknownNode                   no live node has that name
@@ -75,6 +76,10 @@ class SchemaTooNew(StoreError):
 
 class UnknownTrigger(SchedulerError):
     """No trigger has that key."""
+
+
+class UnknownFiring(SchedulerError):
+    """No firing has that id."""
 
 
 class UnknownJob(SchedulerError):

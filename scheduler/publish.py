@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..triggers.errors import TriggerError
-from ..triggers.job import canonical
 from .effective import job_policies, overlap_of
+from .enqueue_order import said_by
 from .firing import MAX_RECOVERIES
-from .jobs import declaration_of
 from .loaded_job import LoadedJob
 from .store import definition_rows, job_rows
 from .store.database import Store
@@ -19,13 +18,9 @@ def publish_loaded(store: Store, name: str, job: LoadedJob) -> bool:
 
     Written only where it differs; answers whether it was. YAML's policies are no part of it: they may change alone.
     """
-    declared = None if job.function is None else declaration_of(job.function)
-    if declared is None:
+    text = None if job.function is None else said_by(job.function)
+    if text is None:
         return False
-    said = declared.policies.to_spec()
-    if declared.data:
-        said["data"] = dict(declared.data)
-    text = canonical(said)
     if _is_said(store.read("loaded job", lambda tx: job_rows.read_jobs(tx, [name])).get(name), text):
         return False
 

@@ -168,8 +168,9 @@ def request_again(firing: DueFiring, runs: Runs, who: Identity, now: int) -> Run
     Raises ValueError where its data cannot be read.
     """
     trigger = runs.trigger
-    slot = firing.trigger_id is not None
-    key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}" if slot else firing.request_key
+    key = firing.request_key
+    if firing.trigger_id is not None:
+        key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}"
     return RunRequest(
         firing_id=firing.id,
         fence=firing.fence + 1,
@@ -178,7 +179,7 @@ def request_again(firing: DueFiring, runs: Runs, who: Identity, now: int) -> Run
         scheduled_at=firing.scheduled_at,
         fired_at=now,
         node=who.name,
-        default_key=f"{who.cluster_uuid}/{key}",
+        default_key=firing.idempotency_key or f"{who.cluster_uuid}/{key}",
         late=max(0, now - firing.scheduled_at),
         attempt=firing.attempt,
         recovering=firing.recoveries > 0,

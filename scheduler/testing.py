@@ -10,6 +10,7 @@ from ..triggers.job import JobDefinition, JobPolicies
 from .around.chain import Chain
 from .clock import Clock, Waitable
 from .context import JobContext, RunRequest
+from .enqueue_order import Asking
 from .jobs import declaration_of
 from .loaded_job import Allowed, Arguments, LoadedJob
 
@@ -123,9 +124,12 @@ def request_for(job: Callable[..., Any] | JobDefinition, **data: Any) -> RunRequ
     )
 
 
-def context_for(job: Callable[..., Any], clock: Clock | None = None, **fields: Any) -> JobContext:
+def context_for(
+    job: Callable[..., Any], clock: Clock | None = None, *, asking: Asking | None = None, **fields: Any
+) -> JobContext:
     """A context to call a job's function with, as in `send(ctx=context_for(send, attempt=2), order_id=7)`.
 
-    `fields` are those of RunRequest: attempt, recovering, scheduled_at, trigger_data, …
+    `fields` are those of RunRequest: attempt, recovering, scheduled_at, trigger_data, … `asking(order, connection)` is called
+    for what the job enqueues, and answers as an Enqueued.
     """
-    return JobContext(replace(request_for(job), **fields), clock or ManualClock())
+    return JobContext(replace(request_for(job), **fields), clock or ManualClock(), asking)

@@ -82,6 +82,7 @@ class ProcessChannel:
         self._clock = clock
         self._frames = FrameReader()
         self._out = bytearray()
+        self._told = bytearray()
         self._ended = False
         self._errands = 0
         self._levels: Mapping[str, int] | None = None
@@ -122,6 +123,13 @@ class ProcessChannel:
             if self._wake_out >= 0:
                 with suppress(BlockingIOError):
                     os.write(self._wake_out, b".")
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send a message besides, from any thread; whoever follows sends it."""
+        data = framed(message)
+        with self._lock:
+            self._told += data
+        self.wake()
 
     def follow(self, errand: Errand, message: bytes, hear: Hear) -> bool:
         """Send a message and hear what comes until `hear` says that this was the end; False when the process ended first.
@@ -197,6 +205,9 @@ class ProcessChannel:
 
     def _write(self) -> None:
         """Send what is to be sent, as far as it goes."""
+        with self._lock:
+            self._out += self._told
+            self._told.clear()
         if not self._out:
             return
         try:

@@ -28,6 +28,7 @@ from .body import outcome_of_error
 from .kernel_lease import adopt_orphans
 from .process_frames import FrameReader, framed, socket_of_stdin
 from .process_log import Forwarder, set_levels, take_over
+from .process_questions import Questions
 from .process_words import outcome_said, request_of
 from .runner import Runner
 
@@ -45,12 +46,12 @@ def main(arguments: Sequence[str]) -> None:
 
 
 class ProcessContext(JobContext):
-    """A context whose progress is told to the node."""
+    """A context whose progress, and what it enqueues, is told to the node."""
 
     __slots__ = ("_worker",)
 
     def __init__(self, request: RunRequest, worker: "Worker") -> None:
-        super().__init__(request, SystemClock())
+        super().__init__(request, SystemClock(), worker.questions.ask)
         self._worker = worker
 
     def progress(self, value: Any) -> None:
@@ -71,6 +72,7 @@ class Worker:
         self._early: tuple[int, str] | None = None
         self._jobs: dict[str, LoadedJob] = {}
         self._runner = Runner(SystemClock())
+        self.questions = Questions(self.say)
         self._forwarder = Forwarder(lambda said: self.say({"log": said}))
 
     def serve(self) -> None:
@@ -166,7 +168,9 @@ class Worker:
             if not piece:
                 break
             for message in frames.feed(piece):
-                if "cancel" in message:
+                if "answer" in message:
+                    self.questions.hear(message)
+                elif "cancel" in message:
                     self._cancel(message["cancel"], message["reason"])
                 else:
                     self._asked.put(message)

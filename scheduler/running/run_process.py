@@ -17,6 +17,7 @@ from .process_channel import TOO_LONG, Errand, ProcessChannel
 from .process_frames import framed
 from .process_log import relay
 from .process_pool import NotBegun, ProcessPool
+from .process_questions import Answers
 from .process_words import Misunderstood, outcome_of, request_said
 
 _LOADING: Final = 120.0
@@ -54,6 +55,7 @@ def run_in_process(
             continue
         finally:
             ctx.when_cancelled(None)
+            run.close()
             pool.give_back(run.channel, again=run.again)
     raise NotBegun("one idle process after the other had ended")
 
@@ -81,6 +83,7 @@ class _Run:
         self._number = 0
         self._begun = False
         self._end: Mapping[str, Any] = {}
+        self._answers = Answers(ctx.asking, channel.tell)
         request = ctx.request
         self._names = {
             "job": request.job.name,
@@ -151,6 +154,10 @@ class _Run:
             return Outcome.timeout(time.timeout)
         return outcome or self._died()
 
+    def close(self) -> None:
+        """The body has ended, or never began."""
+        self._answers.close()
+
     def _stoppable(self, errand: Errand) -> None:
         """From now on a cancel makes this errand stop, and only this one, however late its teller is."""
         self._number = errand.number
@@ -168,6 +175,9 @@ class _Run:
         elif "progress" in message:
             if message.get("of") == self._number:
                 self._ctx.progress(message["progress"])
+        elif "enqueue" in message:
+            if message.get("of") == self._number:
+                self._answers.take(message)
         elif message.get("begun") == self._number:
             self._begun = True
         elif message.get("ended") == self._number:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ..clock import Clock
 from ..context import JobContext, RunRequest
+from ..enqueue_order import Asking
 from ..errors import LEASE_LOST, SHUTDOWN
 from ..outcome import Outcome
 from .body import outcome_of_error
@@ -43,9 +44,9 @@ class Running:
 
     __slots__ = ("began", "ctx", "request")
 
-    def __init__(self, request: RunRequest, clock: Clock) -> None:
+    def __init__(self, request: RunRequest, clock: Clock, asking: Asking | None = None) -> None:
         self.request = request
-        self.ctx = JobContext(request, clock)
+        self.ctx = JobContext(request, clock, asking)
         self.began: float | None = None
         """When the body began, by the monotonic clock."""
 
@@ -68,6 +69,8 @@ class WorkerPool:
         self.capacity = capacity
         self._owner = owner
         self._clock = clock
+        self.asking: Asking | None = None
+        """Who carries out what bodies enqueue; said before the first request."""
         self._runner = runner or Runner(clock)
         self._loop = loop or JobLoop()
         self._own_loop = loop is None
@@ -90,7 +93,7 @@ class WorkerPool:
 
     def submit_many(self, requests: Iterable[RunRequest]) -> None:
         """Give each request a place and run it; never blocks. What cannot be begun is released."""
-        entries = [Running(request, self._clock) for request in requests]
+        entries = [Running(request, self._clock, self.asking) for request in requests]
         in_threads = [entry for entry in entries if not entry.request.job.on_loop]
         on_loop = [entry for entry in entries if entry.request.job.on_loop]
         with self._lock:

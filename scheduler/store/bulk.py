@@ -6,10 +6,11 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, exc
 
 from . import unnest
-from .dialects import MARIADB, POSTGRESQL, Dialect
+from .dialects import MARIADB, POSTGRESQL, SQLITE, Dialect
+from .trouble import Trouble, trouble_of
 from .unnest import array_type
 
 Row = tuple[Any, ...]
@@ -32,6 +33,28 @@ def insert_missing_rows(
     # Never INSERT IGNORE: it would swallow other errors too.
     keep = f"ON DUPLICATE KEY UPDATE {columns[0]} = {columns[0]}"
     _insert(conn, dialect, (table, columns, keep if dialect is MARIADB else "ON CONFLICT DO NOTHING"), rows)
+
+
+def insert_if_free(
+    conn: Connection, dialect: Dialect, table: Table, columns: tuple[str, ...], row: Row
+) -> int | None:
+    """Insert `row` and answer its id; None, with nothing changed or aborted, where it breaks a unique key.
+
+    It waits for whoever is inserting the same key. The connection may be a caller's own, of another driver than ours.
+    """
+    columns, (row,) = _without_nulls(table, columns, [row])
+    if dialect is MARIADB:
+        # A key that is taken undoes this statement alone. (ON DUPLICATE KEY UPDATE cannot tell whose row it answers.)
+        statement = _values_insert(dialect, table, columns, "RETURNING id")
+        try:
+            return int(conn.exec_driver_sql(statement, row).scalar_one())
+        except exc.IntegrityError as error:
+            if trouble_of(error) is not Trouble.CONFLICT:
+                raise
+            return None
+    statement = _values_insert(dialect, table, columns, "ON CONFLICT DO NOTHING RETURNING id")
+    found = conn.exec_driver_sql(statement, row).scalar_one_or_none()
+    return None if found is None else int(found)
 
 
 def insert_returning_ids(
@@ -126,7 +149,7 @@ def _chunks(rows: Sequence[Row]) -> list[Sequence[Row]]:
 
 @cache
 def _values_insert(dialect: Dialect, table: Table, columns: tuple[str, ...], tail: str) -> str:
-    mark = "%s" if dialect is MARIADB else "?"
+    mark = "?" if dialect is SQLITE else "%s"
     marks = ",".join([mark] * len(columns))
     return f"INSERT INTO {table.name} ({','.join(columns)}) VALUES ({marks}) {tail}"
 

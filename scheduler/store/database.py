@@ -64,6 +64,8 @@ class Store:
         self.lease = lease
         self.read_only = read_only
         self.cluster_id: int | None = None
+        self.cluster_uuid: str | None = None
+        """Read when it is first needed."""
         self._clock: Clock = SystemClock()
         self._given_now = now
         self._random = random.Random()
@@ -132,7 +134,7 @@ class Store:
                 replace = trouble is Trouble.LOST and stage[0] == "work" and not replaced and not self._local
                 replaced |= replace
                 if not replace and (trouble is not Trouble.REPEAT or self._clock.monotonic() >= until):
-                    raise _failure(name, error, trouble, in_doubt=stage[0] == "commit") from error
+                    raise failure(name, error, trouble, in_doubt=stage[0] == "commit") from error
             except exc.TimeoutError as error:
                 raise StoreUnavailable(
                     f"{name}: no connection became free", hint="lower --capacity"
@@ -209,6 +211,11 @@ class Store:
         rest = self._wrote_at + _YIELD - now
         if rest > 0 and now - self._contended_at < _CONTENDED:
             self._clock.wait(self._never, rest)
+
+    @property
+    def clock_of_caller(self) -> Callable[[], int] | None:
+        """What tells the time in a transaction of the application's own; None: the database does."""
+        return self._now_source()
 
     def _now_source(self) -> Callable[[], int] | None:
         if self._given_now is not None:
@@ -331,7 +338,8 @@ def _roll_back(conn: Connection) -> None:
         conn.invalidate()
 
 
-def _failure(name: str, error: exc.DBAPIError, trouble: Trouble, *, in_doubt: bool) -> StoreError:
+def failure(name: str, error: exc.DBAPIError, trouble: Trouble, *, in_doubt: bool) -> StoreError:
+    """What to raise for a database error, met in the transaction `name`."""
     text, hint = f"{name}: {words_of(error)}", hint_of(error)
     if trouble is Trouble.CONFLICT:
         return ConstraintHit(text)

@@ -14,7 +14,7 @@ _FIRINGS = """
 SELECT f.id, f.trigger_name, f.job_name, f.scheduled_at, f.first_scheduled_at, f.covers, f.noticed_at,
        f.reason, f.state, f.outcome, f.attempt, f.recoveries, n.name, f.started_at, f.finished_at,
        f.first_started_at, f.error, f.misfire_cause, f.misfire_policy, f.misfire_decision, f.run_at,
-       f.note, f.fence, f.retry_dropped
+       f.note, f.fence, f.retry_dropped, f.of_firing
   FROM qsched_firings f LEFT JOIN qsched_nodes n ON n.incarnation = f.incarnation
  WHERE f.cluster = ?"""
 
@@ -96,6 +96,7 @@ def firing_item(row: Any) -> Item:
         "run_at": instant(row[20]),
         "note": row[21],
         "retry_dropped": row[23],
+        "of_firing": row[24],
     }
 
 

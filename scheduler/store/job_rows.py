@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..firing import permit_key
-from .ledger_tables import permits
+from .ledger_tables import firings, permits
 from .tables import jobs, trigger_clocks
 from .tx import Tx
 
@@ -36,6 +36,7 @@ class JobRow(NamedTuple):
 
 
 _HEAD = "id, name, namespace, state, definition_digest"
+_WHEN = ("created_at", "updated_at")
 
 
 def job_heads(tx: Tx, namespace: str, names: Collection[str]) -> dict[str, JobHead]:
@@ -75,6 +76,48 @@ def all_jobs(tx: Tx, *, lock: bool = False) -> list[JobRow]:
         *(tx.cluster, ACTIVE),
     )
     return [JobRow(*row) for row in rows]
+
+
+def hold_job(tx: Tx, job_id: int) -> JobRow:
+    """The job as it is now; who would change it waits until commit: what is asked for meanwhile has its policies."""
+    rows = tx.run(
+        f"SELECT {_HEAD}, spec, loaded FROM qsched_jobs WHERE id = ?" + tx.dialect.share_alive, job_id
+    )
+    return JobRow(*rows.one())
+
+
+def read_job_by_id(tx: Tx, job_id: int) -> JobRow | None:
+    """The job of that id."""
+    row = tx.run(f"SELECT {_HEAD}, spec, loaded FROM qsched_jobs WHERE id = ?", job_id).one_or_none()
+    return None if row is None else JobRow(*row)
+
+
+def make_job(tx: Tx, row: tuple[str, str, str, str], loaded: str | None) -> JobRow:
+    """A new job from (name, namespace, spec, digest), or the one that somebody else has made meanwhile; aborts nothing."""
+    now = tx.now()
+    columns = (*("cluster", "name", "namespace", "spec", "definition_digest", "loaded", "state"), *_WHEN)
+    made = tx.insert_if_free(jobs, columns, (tx.cluster, *row, loaded, ACTIVE, now, now))
+    name, namespace, spec, digest = row
+    if made is not None:
+        return JobRow(made, name, namespace, ACTIVE, digest, spec, loaded)
+    # Locked, so that a caller's transaction sees what was committed behind its snapshot.
+    rows = tx.run(
+        f"SELECT {_HEAD}, spec, loaded FROM qsched_jobs WHERE cluster = ? AND name = ?"
+        + tx.dialect.share_alive,
+        *(tx.cluster, name),
+    )
+    return JobRow(*rows.one())
+
+
+def revive_job(tx: Tx, job_id: int) -> None:
+    """A job of the code lives again."""
+    tx.run("UPDATE qsched_jobs SET state = ?, updated_at = ? WHERE id = ?", ACTIVE, tx.now(), job_id)
+
+
+def active_names(tx: Tx) -> list[str]:
+    """The names of the jobs that are not retired: what a mistyped one may have meant."""
+    rows = tx.run("SELECT name FROM qsched_jobs WHERE cluster = ? AND state = ?", tx.cluster, ACTIVE)
+    return [row[0] for row in rows]
 
 
 def insert_jobs(tx: Tx, rows: Sequence[tuple[str, str, str, str]]) -> list[int]:
@@ -162,6 +205,7 @@ def set_overlap(tx: Tx, overlaps: Mapping[int, str]) -> int:
         )
     for job_id in sorted({job for job, before in stale.values() if before == "allow"}):
         _queue_what_waits(tx, job_id)
+    _queue_what_was_enqueued(tx, [job_id for job_id, overlap in overlaps.items() if overlap != "allow"])
     return len(stale)
 
 
@@ -178,13 +222,26 @@ def _queue_what_waits(tx: Tx, job_id: int) -> None:
     )
 
 
+def _queue_what_was_enqueued(tx: Tx, job_ids: Sequence[int]) -> None:
+    """Likewise what no trigger asked for: there is no clock that tells which overlap it was asked under."""
+    for chunk in _chunks(sorted(job_ids)):
+        condition, values = tx.among("job_id", chunk)
+        found = tx.rows(
+            f"SELECT id, job_id FROM qsched_firings WHERE {condition} AND state IN ('due', 'running') AND state = 'due'"
+            " AND trigger_id IS NULL AND requested_trigger_id IS NULL AND permit_key IS NULL"
+            f" ORDER BY id{tx.dialect.for_update}",
+            *values,
+        )
+        tx.update(firings, ("id",), ("permit_key",), [(row[0], permit_key(row[1])) for row in found])
+
+
 def complete_waiting(
     tx: Tx, job_id: int, request_recovery: bool, max_recoveries: int, timeout: int | None
 ) -> None:
     """Give what was asked for before any node knew the job's code, and has not begun, the policies of that code."""
     waiting = tx.rows(
         "SELECT id FROM qsched_firings WHERE job_id = ? AND state IN ('due', 'running') AND state = 'due'"
-        f" AND attempt = 0 AND fence = 0 AND requested_trigger_id IS NOT NULL ORDER BY id{tx.dialect.for_update}",
+        f" AND attempt = 0 AND fence = 0 AND trigger_id IS NULL ORDER BY id{tx.dialect.for_update}",
         job_id,
     )
     if waiting:

@@ -69,6 +69,7 @@ class DueFiring(NamedTuple):
     request_key: str | None
     limit_key: str | None
     of_firing: int | None
+    idempotency_key: str | None
 
 
 class Wanted(NamedTuple):

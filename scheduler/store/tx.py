@@ -76,6 +76,9 @@ class Tx:
     ) -> list[int]:
         return bulk.insert_returning_ids(self.conn, self.dialect, table, columns, rows)
 
+    def insert_if_free(self, table: Table, columns: tuple[str, ...], row: tuple[Any, ...]) -> int | None:
+        return bulk.insert_if_free(self.conn, self.dialect, table, columns, row)
+
     def insert_missing(self, table: Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert what is not there yet; what is there (by any unique key) stays as it is, and nothing is aborted."""
         bulk.insert_missing_rows(self.conn, self.dialect, table, columns, rows)

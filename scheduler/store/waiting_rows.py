@@ -14,14 +14,14 @@ def cancel_waiting(tx: Tx, ids: Collection[int], why: str) -> int:
     """Cancel what waits of these (locked) triggers, requests too; what runs goes on. Answers how many."""
     wanted = set(ids)
     rows = [row[0] for row in _due(tx) if row[1] in wanted or row[2] in wanted]
-    return _end(tx, rows, CANCELLED, why)
+    return end_waiting(tx, rows, CANCELLED, why)
 
 
 def skip_waiting(tx: Tx, ids: Collection[int], why: str) -> dict[int, int]:
     """Skip the slots that wait of these (locked) triggers, retries too; requests stay. Answers {trigger id: how many}."""
     wanted = set(ids)
     held = [(row[0], row[1]) for row in _due(tx) if row[1] in wanted]
-    _end(tx, [row[0] for row in held], SKIPPED, why)
+    end_waiting(tx, [row[0] for row in held], SKIPPED, why)
     return _counted(held)
 
 
@@ -64,7 +64,7 @@ def _due(tx: Tx) -> list[tuple[int, int | None, int | None]]:
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-def _end(tx: Tx, ids: Collection[int], state: str, why: str) -> int:
+def end_waiting(tx: Tx, ids: Collection[int], state: str, why: str) -> int:
     """End these firings where they still wait, locked in ascending order first."""
     ended = 0
     ordered = sorted(ids)

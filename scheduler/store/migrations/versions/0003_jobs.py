@@ -18,6 +18,7 @@ def upgrade() -> None:
     column("qsched_trigger_clocks", sa.Column("limit_key", sa.String(100)))
     column("qsched_firings", sa.Column("limit_key", sa.String(100)))
     column("qsched_firings", sa.Column("unique_until", BIG))
+    column("qsched_firings", sa.Column("idempotency_key", sa.String(250)))
     index(
         "ix_qsched_triggers_after",
         "qsched_triggers",
