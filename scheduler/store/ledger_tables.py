@@ -49,10 +49,10 @@ firings = table(
     Column("progress", Json),
     Column("request_key", String(250)),
     Column("unique_key", String(250)),
-    Column("idempotency_key", String(250)),  # the unique key it was enqueued with, kept when that is given up
     Column("of_firing", Big),
     Column("limit_key", String(100)),  # the permits of a limited group, of which it needs one beside its own
     Column("unique_until", Big),  # its unique_key is given up then; NULL: when it has ended
+    Column("idempotency_key", String(250)),  # the unique key it was enqueued with, kept when that is given up
     UniqueConstraint("trigger_id", "scheduled_at"),
     Index(
         "uq_qsched_firings_request_key",
