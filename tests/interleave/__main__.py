@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from qsched.scheduler.clock import SystemClock
 
-from .acts import OPERATIONS
 from .duel import Duel, Found, Pair, pairs
+from .every_operation import OPERATIONS
 from .explorer import Given
 from .setting import Setting
 from .turnstile import Event

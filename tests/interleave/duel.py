@@ -10,14 +10,17 @@ from qsched.scheduler.groups import resume_group
 from support.hand_node import HandNode
 
 from .accesses import order_matters, order_matters_within
-from .acts import BACKLOG, EDITED, FRESH, OPERATIONS
+from .acts import BACKLOG, EDITED, FRESH
 from .ends import End, end_of, ledger_of
+from .every_operation import OPERATIONS
 from .explorer import Chance, EveryOrder, FewSwitches, Given, Search, letters
+from .job_promises import unlike_kept
+from .moment import Moment
 from .orders import Played, broken_orders
 from .photograph import Rows, records
-from .promises import Moment, broken, left_over, unlike_memory
+from .promises import broken, left_over, unlike_memory
 from .seat import Seat
-from .setting import TRIGGERS, Setting
+from .setting import FOLLOWED, HEAVY, KEPT, TRIGGERS, Setting
 from .turnstile import Actor, Event
 
 BESIDE = "beside"
@@ -30,7 +33,7 @@ _LONG_REST = (0, 3, 9, 25, 28, 3)
 """Seconds that pass before each round in which all come to rest: first none, so that what was passed by, for somebody held it,
 is decided at the same instant. In the long one the lease of whoever was lost passes."""
 SCHEDULES = {one.name: [one, other] for one, other in zip(TRIGGERS, EDITED, strict=True)}
-SCHEDULES |= {each.name: [each] for each in (FRESH, BACKLOG)}
+SCHEDULES |= {each.name: [each] for each in (FRESH, BACKLOG, KEPT, *HEAVY, *FOLLOWED)}
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,10 @@ def pairs(names: Sequence[str] = tuple(OPERATIONS)) -> Iterator[Pair]:
     """Every operation with every other one and with itself, and the loops of one node with each other."""
     for place, first in enumerate(names):
         for second in names[place:]:
-            yield Pair(first, second)
             one, other = OPERATIONS[first], OPERATIONS[second]
+            if not (one.meets(second) and other.meets(first)):
+                continue
+            yield Pair(first, second)
             inside = one.loop is not None and other.loop is not None and one.loop != other.loop
             if inside and not one.alike and not other.alike:
                 yield Pair(first, second, WITHIN)
@@ -182,6 +187,7 @@ class Duel:
         ]
         problems += broken(moment, SCHEDULES)
         problems += unlike_memory(moment, self._setting.nodes)
+        problems += unlike_kept(moment, self._setting.nodes)
         played = Played((pair.first, pair.second), self._seats, actors, events, self._incarnations)
         return problems + broken_orders(played, moment)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .accesses import COMMIT, WRITE, Step
+from .moment import Moment
 from .photograph import records
-from .promises import Moment
 from .seat import Seat
 from .turnstile import Actor, Event
 
@@ -46,6 +46,10 @@ def broken_orders(played: Played, moment: Moment) -> list[str]:
             found += (
                 f"nothing starts behind a pause: {text}" for text in _starts_behind(played, moment, side)
             )
+        if name == "pause-follower":
+            found += (
+                f"what is paused does not follow: {text}" for text in _follows_behind(played, moment, side)
+            )
         if name in _MARKS:
             found += (f"a dead verdict is final: {text}" for text in _lives_on(played, moment, side))
         if name in _LEADS:
@@ -68,6 +72,18 @@ def _starts_behind(played: Played, moment: Moment, side: int) -> Iterator[str]:
         fresh = firing["state"] == "running" and before.get(firing["id"], 0) < firing["fence"]
         if fresh and firing["trigger_id"] is not None:
             yield f"firing {firing['id']} was started behind the {played.names[side]} of its trigger"
+
+
+def _follows_behind(played: Played, moment: Moment, side: int) -> Iterator[str]:
+    """Who ends behind a pause of the follower has a skipped row, and before it one that is due."""
+    paused, ended = played.commits(side, "control"), played.commits(1 - side, "settle", "settle carefully")
+    if not paused or not ended:
+        return
+    for firing in moment.rows("firings"):
+        if (firing["request_key"] or "").startswith("after:"):
+            wanted = "skipped" if paused[-1] < ended[0] else "due"
+            if firing["state"] != wanted:
+                yield f"paused at {paused[-1]}, ended at {ended[0]}, and the continuation is {firing['state']}"
 
 
 def _lives_on(played: Played, moment: Moment, side: int) -> Iterator[str]:

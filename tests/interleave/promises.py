@@ -2,38 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from qsched.scheduler.store.sweep_rows import LEFT_FOR
 from qsched.triggers.trigger import TriggerDefinition
 
 from support.hand_node import START, HandNode
 
-from .photograph import Rows, records
+from .job_promises import continuations, kept, limits
+from .moment import Moment, Record
 
 FINAL = {"succeeded", "failed", "lost", "cancelled", "skipped"}
-
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The rows by their tables, before and now."""
-
-    before: Rows
-    now: Rows
-    time: int
-
-    def rows(self, table: str) -> list[Record]:
-        return records(self.now, table)
-
-    def pairs(self, table: str, key: str = "id") -> Iterator[tuple[Record, Record]]:
-        """(row before, row now) of what was there before."""
-        now = {row[key]: row for row in records(self.now, table)}
-        for row in records(self.before, table):
-            if row[key] in now:
-                yield row, now[row[key]]
 
 
 def broken(moment: Moment, schedules: Mapping[str, list[TriggerDefinition]]) -> list[str]:
@@ -47,6 +25,9 @@ def broken(moment: Moment, schedules: Mapping[str, list[TriggerDefinition]]) -> 
         "what runs runs somewhere": _running,
         "what is held is not due": _held,
         "live nodes have names of their own": _names,
+        "a group has as many permits as its limit": limits,
+        "what is kept was left by an end that landed": kept,
+        "an end is followed once": continuations,
     }
     return [f"{name}: {found}" for name, check in checks.items() for found in check(moment)]
 
@@ -155,23 +136,27 @@ def _permits(moment: Moment) -> Iterator[str]:
         if row["firing_id"] is not None
     )
     running = sorted(
-        (row["permit_key"], row["id"], row["fence"])
+        (row[key], row["id"], row["fence"])
         for row in moment.rows("firings")
-        if row["state"] == "running" and row["permit_key"] is not None
+        for key in ("permit_key", "limit_key")
+        if row["state"] == "running" and row[key] is not None
     )
     kept = {(row["id"], row["fence"]) for row in moment.rows("firings") if _was_left(row, moment.time)}
     held = [each for each in held if each in running or each[1:] not in kept]
     if held != running:
         yield f"permits are held by {held}, and {running} run"
     for key, number in Counter(key for key, _, _ in running).items():
-        if number > 1:
+        if number > 1 and not key.startswith("group:"):
             yield f"{number} firings run under permit {key}"
 
 
 def _was_left(firing: Record, now: int) -> bool:
     """Whether a node may have left it running a moment ago: then its permit is kept until that process must be gone."""
     ended = firing["finished_at"] if firing["state"] != "due" else firing["run_at"] - LEFT_FOR
-    return firing["state"] != "running" and ended is not None and now - LEFT_FOR <= ended <= now
+    did_not_end = "its body did not end" in (firing["note"] or "")
+    return (
+        did_not_end and firing["state"] != "running" and ended is not None and now - LEFT_FOR <= ended <= now
+    )
 
 
 def _attempts(moment: Moment) -> Iterator[str]:

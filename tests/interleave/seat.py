@@ -42,3 +42,9 @@ class Operation:
     arrange: Do = _nothing
     loop: str | None = OUTSIDE
     alike: bool = False
+    against: tuple[str, ...] | None = None
+    """The operations that it meets where all meet each other; None: every one."""
+
+    def meets(self, other: str) -> bool:
+        """Whether it has something to do with that one."""
+        return self.against is None or other in self.against

@@ -67,6 +67,21 @@ JOBS = (
     python("alone", overlap="queue", retry=LATER),
 )
 
+# What only some operations declare besides.
+KEPT = declare("kept", 18, 60, job="kept")
+HEAVY = tuple(declare(f"heavy_{number}", 18 + number, 60, job="heavy") for number in range(3))
+FOLLOWED = (
+    declare("first", 18, 60, job="first"),
+    replace(every("follower", job="second"), schedule={"after": "first", "on": "any"}),
+)
+"""A trigger, and another that follows its job."""
+MORE_JOBS = (
+    python("kept", overlap="queue", persist_data=True),
+    replace(python("heavy"), group="heavy"),
+    python("first"),
+    python("second"),
+)
+
 
 class Setting:
     """One server's store at that moment. `mark` remembers how it is now; `restore` goes back to that."""
@@ -74,7 +89,7 @@ class Setting:
     def __init__(self, url: str) -> None:
         self.url = url
         self.world = SlowWorld(url)
-        self.world.functions = {job.name: lambda: None for job in JOBS}
+        self.world.functions = {job.name: lambda: None for job in (*JOBS, *MORE_JOBS)}
         self.camera = Camera(url)
         self.waiters: Waiters = waiters_of(url)
         self.turnstile = Turnstile(self.waiters)

@@ -28,6 +28,10 @@ PAIRS = [
     Pair("check-in", "mark-gone"),
     Pair("plan", "take-over"),
     Pair("fire", "fire"),
+    Pair("settle-kept", "rescue-other"),
+    Pair("limited-take", "limited-take"),
+    Pair("limited-take", "lower-limit"),
+    Pair("settle-followed", "pause-follower"),
 ]
 
 

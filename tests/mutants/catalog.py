@@ -32,7 +32,7 @@ MUTANTS = [
     Mutant("18", "no-self-fence", [by_sim()]),
     Mutant("19a", "rescue-keeps-the-permit", [by_sim()]),
     Mutant("19b", "no-permits-at-all", [by_sim()]),
-    Mutant("20", "saved-data-of-a-fenced-writer", [by_tests(f"{_CLUSTER}/test_saved_data.py")]),
+    Mutant("20", "saved-data-of-a-fenced-writer", [by_sim(), by_tests(f"{_CLUSTER}/test_saved_data.py")]),
     Mutant("21a", "one-retry-more", [by_sim()]),
     Mutant("21b", "retry-without-delay", [by_sim()]),
     Mutant("22", "plan-without-epoch-or-compare", [by_interleaving("plan:plan")]),
@@ -61,6 +61,6 @@ MUTANTS = [
     Mutant("32", "edit-leaves-the-watermark", [by_interleaving("take:edit"), by_sim()]),
     Mutant("33", "gone-at-first-sight", [by_sim()]),
     Mutant("34", "begun-body-released", [by_sim()]),
-    Mutant("35", "group-limit-not-held", [by_tests(f"{_CLUSTER}/test_group_limits.py")]),
-    Mutant("36", "a-fenced-end-is-followed", [by_tests(f"{_CLUSTER}/test_continuations.py")]),
+    Mutant("35", "group-limit-not-held", [by_sim(), by_tests(f"{_CLUSTER}/test_group_limits.py")]),
+    Mutant("36", "a-fenced-end-is-followed", [by_sim(), by_tests(f"{_CLUSTER}/test_continuations.py")]),
 ]

@@ -1,11 +1,13 @@
 """The places of a virtual node: bodies that last as long as they were drawn to, hear of a cancel or do not, and end somehow."""
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
 from qsched.scheduler.context import JobContext, RunRequest
 from qsched.scheduler.errors import LEASE_LOST, SHUTDOWN, TIMEOUT, JobCancelled, PermanentError, RetryNow
 from qsched.scheduler.outcome import Outcome
+from qsched.triggers.job import canonical
 
 from .chronicle import Body
 from .plan import BodyKind
@@ -132,9 +134,21 @@ class Places:
             entry.outcome = Outcome.timeout(entry.request.timeout or 0)
         self._leave(entry)
         assert entry.body is not None
+        self._keep(entry, entry.body)
         self._process.body_ended(entry.body, entry.outcome)
         self._process.settler.ended(entry.request, entry.outcome, self._process.clock.monotonic())
         self._process.settle_now()
+
+    def _keep(self, entry: Entry, body: Body) -> None:
+        """What it leaves to the next run of its job: one more than what it found, and who it is."""
+        found = entry.request.saved
+        if found is None:
+            return
+        body.found = canonical(found)
+        if self._random.random() < entry.kind.keeping:
+            kept = {"runs": found.get("runs", 0) + 1, "by": [body.firing, body.fence]}
+            body.saved = canonical(kept)
+            entry.outcome = replace(entry.outcome, saved=body.saved)
 
     def _over(self, entry: Entry) -> bool:
         """Whether it ended after its time, with nothing but the time-out to stop it before."""

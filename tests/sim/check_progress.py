@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Waited(NamedTuple):
-    """What waited: in words, its trigger, its permit, its job, the firing if it is one."""
+    """What waited: in words, its trigger, its permit and its group's, its job, the firing if it is one."""
 
     what: str
     trigger: int | None
-    permit: str | None
+    permits: tuple[str | None, str | None]
     job: int
     firing: int
 
@@ -71,10 +71,17 @@ class ProgressCheck(Check):
             elif move.table == "nodes" and move.new is not None:
                 self._places[move.new.incarnation] = move.new.capacity
             elif move.table == "permits" and move.new is not None:
-                self._busy[move.new.permit_key].be(move.new.firing_id is not None, commit.at)
+                if not move.new.permit_key.startswith("group:"):
+                    self._busy[move.new.permit_key].be(move.new.firing_id is not None, commit.at)
             elif move.table in ("triggers", "paused_groups"):
                 for trigger_id in sorted(self.mirror.triggers):
                     self._held[trigger_id].be(self.mirror.held(trigger_id), commit.at)
+        for key in sorted({(move.new or move.old).permit_key for move in moves if move.table == "permits"}):
+            if key.startswith("group:"):
+                places = [permit for permit in self.mirror.permits_of(key) if permit.n >= 0]
+                self._busy[key].be(
+                    bool(places) and all(permit.firing_id is not None for permit in places), commit.at
+                )
 
     @staticmethod
     def _moves(move: Moved, name: str) -> bool:
@@ -87,7 +94,8 @@ class ProgressCheck(Check):
         starts = new.state == "running" and (old is None or old.state == "due")
         if starts and new.incarnation is not None:
             self._count(new.incarnation, new.id, commit.at, runs=True)
-            what = Waited("started", new.trigger_id, new.permit_key, new.job_id, new.id)
+            permits = (new.permit_key, new.limit_key)
+            what = Waited("started", new.trigger_id, permits, new.job_id, new.id)
             if old is not None:
                 self._look(old.run_at, self._due_since[old.id], commit.at, what)
             else:
@@ -114,8 +122,8 @@ class ProgressCheck(Check):
         self._free = [self._free_on(node) for node in range(self._world.plan.nodes)]
         for firing in self.mirror.firings.values():
             if firing.state == "due":
-                names = (firing.trigger_id, firing.permit_key, firing.job_id, firing.id)
-                what = Waited("is still due", *names)
+                permits = (firing.permit_key, firing.limit_key)
+                what = Waited("is still due", firing.trigger_id, permits, firing.job_id, firing.id)
                 self._look(firing.run_at, self._due_since[firing.id], end, what)
             elif firing.state == "running":
                 self._is_known(firing)
@@ -125,7 +133,7 @@ class ProgressCheck(Check):
                     row.next_run_at,
                     self._clock_since.get(row.id, START),
                     end,
-                    Waited(self._name(row), row.id, self._permit(row), row.job_id, 0),
+                    Waited(self._name(row), row.id, (self._permit(row), row.limit_key), row.job_id, 0),
                 )
         for due, span, waited in self._late:
             self._judge(span, self._world.database.before(due), waited)
@@ -161,10 +169,10 @@ class ProgressCheck(Check):
     def _judge(self, span: Span, blocked: list[Span], waited: Waited) -> None:
         """The longest time in which nothing stood between it and its start."""
         first, last = span
-        trigger, permit, firing = waited.trigger, waited.permit, waited.firing
+        trigger, firing = waited.trigger, waited.firing
         if trigger is not None and trigger in self._held:
             blocked += self._held[trigger].until(last)
-        if permit is not None:
+        for permit in filter(None, waited.permits):
             blocked += self._busy[permit].until(last)
         free = longest(overlap(self._free_for(waited.job), rest(blocked, first, last)))
         if free > self._bound:

@@ -55,6 +55,10 @@ class Body:
     """When and why it was told to stop."""
     retry_now: bool = False
     permanent: bool = False
+    found: str | None = None
+    """What its job had kept, as it found it; None where its job keeps nothing."""
+    saved: str | None = None
+    """What it left to its job's next run."""
 
 
 @dataclass(slots=True)

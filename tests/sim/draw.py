@@ -10,6 +10,7 @@ from qsched.triggers.trigger import TriggerDefinition
 from support.hand_node import python
 
 from .draw_faults import draw_strikes, draw_verbs
+from .draw_jobs import with_job_features
 from .plan import BodyKind, Plan, Timing
 from .timeline import SECOND, START
 
@@ -33,7 +34,7 @@ def draw(seed: int, *, minutes: float = 10, nodes: tuple[int, int] = (3, 5)) -> 
     coordination, elector = random.choice(
         (*[("row_locks", None)] * 5, *[("leader", "sql")] * 2, *[("leader", "redis")] * 3)
     )
-    return Plan(
+    plan = Plan(
         seed=seed,
         length=length,
         quiet=quiet,
@@ -53,6 +54,7 @@ def draw(seed: int, *, minutes: float = 10, nodes: tuple[int, int] = (3, 5)) -> 
         sweeps=random.random() < 0.2,
         cannot=_cannot(random, count, jobs),
     )
+    return with_job_features(plan)
 
 
 def _cannot(random: Random, nodes: int, jobs: tuple[JobDefinition, ...]) -> tuple[tuple[int, str], ...]:

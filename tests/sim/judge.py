@@ -3,8 +3,11 @@
 from .check_bodies import BodiesCheck
 from .check_ends import EndsCheck
 from .check_firings import FiringsCheck
+from .check_followers import FollowersCheck
+from .check_limits import LimitsCheck
 from .check_nodes import NodesCheck, TakeoverCheck
 from .check_progress import ProgressCheck
+from .check_saved import SavedCheck
 from .check_slots import SlotsCheck
 from .mirror import Story
 from .oracle import SECOND
@@ -35,6 +38,9 @@ def judge(world: World) -> list[Complaint]:
             TakeoverCheck(story, wellness, nodes, _takeover(plan)),
             BodiesCheck(story, ends, nodes, wellness, 2 * plan.timing.check_in + SECOND),
             ProgressCheck(story, wellness, world, waits),
+            LimitsCheck(story),
+            SavedCheck(story),
+            FollowersCheck(story),
         ]
     )
     _requests(world, story)

@@ -12,6 +12,7 @@ from .rows import (
     FiringRow,
     GroupRow,
     JobRow,
+    LimitRow,
     NodeRow,
     PermitRow,
     TriggerRow,
@@ -33,6 +34,7 @@ class Mirror:
         self.clusters: dict[int, ClusterRow] = self.tables["clusters"]
         self.permits: dict[tuple[str, int], PermitRow] = self.tables["permits"]
         self.groups: dict[str, GroupRow] = self.tables["paused_groups"]
+        self.limits: dict[int, LimitRow] = self.tables["group_limits"]
         self.open_of_job: dict[int, set[int]] = defaultdict(set)
         """{job: its firings that are due or running}"""
 
@@ -59,6 +61,15 @@ class Mirror:
         return (
             trigger.paused_at is not None or trigger.group_name in self.groups or trigger.state == "retired"
         )
+
+    def permits_of(self, key: str) -> list[PermitRow]:
+        """All permits of this name: a limited group has as many as its limit."""
+        return [permit for permit in self.permits.values() if permit.permit_key == key]
+
+    def running(self) -> list[FiringRow]:
+        """What runs now."""
+        ids = [each for job in sorted(self.open_of_job) for each in sorted(self.open_of_job[job])]
+        return [row for row in map(self.firings.__getitem__, ids) if row.state == "running"]
 
     def cluster(self) -> ClusterRow | None:
         return next(iter(self.clusters.values()), None)

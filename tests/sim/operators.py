@@ -38,6 +38,7 @@ class Operators:
         self._declared: dict[str, TriggerDefinition] = {each.key: each for each in world.plan.triggers}
         self.fired: dict[str, set[int]] = {}
         """{request key: the firings it was answered with}"""
+        self._limits = world.plan.limits[0]
 
     def start(self) -> None:
         for verb in self.world.plan.verbs:
@@ -97,8 +98,14 @@ class Operators:
         self._declared[edited.key] = edited
         apply(self.store, self._file(f"edit {verb.number}"), prune="keep")
 
+    def _limit(self, verb: Verb) -> None:
+        """The file with other limits of its groups."""
+        self._limits = self.world.plan.limits[verb.number]
+        apply(self.store, self._file(f"limit {verb.number}"), prune="keep")
+
     def _file(self, comment: str = "") -> Declared:
-        return Declared(tuple(self._declared.values()), self.world.plan.jobs, comment=comment)
+        triggers, jobs = tuple(self._declared.values()), self.world.plan.jobs
+        return Declared(triggers, jobs, limits=self._limits, comment=comment)
 
     # -- what the seam asks of whoever uses a store --------------------------------------------------------------------
 

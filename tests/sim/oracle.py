@@ -19,13 +19,15 @@ class Rule(NamedTuple):
 
 
 class Slots:
-    """The slots of one schedule: `every` from an anchor, seconds of each minute, or one instant."""
+    """The slots of one schedule: `every` from an anchor, seconds of each minute, one instant, or none of what follows a job."""
 
     def __init__(self, schedule: dict[str, Any]) -> None:
         self._once: int | None = None
         self._gap = self._anchor = 0
         self._offsets: tuple[int, ...] = ()
-        if "at" in schedule:
+        if "after" in schedule:
+            self._once = 0  # long ago: no instant is before it
+        elif "at" in schedule:
             self._once = schedule["at"]
         elif "every" in schedule:
             self._gap, self._anchor = schedule["every"], schedule.get("anchor", 0)

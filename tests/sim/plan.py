@@ -45,6 +45,8 @@ class BodyKind(NamedTuple):
     """How often it does not hear that it should stop."""
     refiring: float = 0.0
     permanent: float = 0.0
+    keeping: float = 0.0
+    """How often a run changes what its job keeps, where it keeps data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class Plan:
     verbs: tuple[Verb, ...] = ()
     edits: tuple[TriggerDefinition, ...] = ()
     """What the edits among the verbs make of a trigger, by the verb's number."""
+    limits: tuple[dict[str, int], ...] = ({},)
+    """{group of jobs: how many run at once}: at the beginning, and what operators make of it, by the verb's number."""
     coordination: str = "row_locks"
     elector: str | None = None
     on_redis_loss: str = "row_locks"

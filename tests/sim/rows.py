@@ -36,6 +36,8 @@ class FiringRow(NamedTuple):
     request_key: str | None
     retry_dropped: str | None
     note: str | None
+    limit_key: str | None
+    of_firing: int | None
 
     @property
     def slot_of(self) -> int | None:
@@ -66,6 +68,7 @@ class ClockRow(NamedTuple):
     fires: int
     misfires: int
     retrying: int
+    limit_key: str | None
 
 
 class TriggerRow(NamedTuple):
@@ -79,12 +82,15 @@ class TriggerRow(NamedTuple):
     error_kind: str | None
     error: str | None
     spec: str
+    after_job_id: int | None
+    after_on: str | None
 
 
 class JobRow(NamedTuple):
     id: int
     name: str
     spec: str
+    saved_data: str | None
 
 
 class NodeRow(NamedTuple):
@@ -123,6 +129,17 @@ class PermitRow(NamedTuple):
     fence: int | None
 
 
+class LimitRow(NamedTuple):
+    id: int
+    name: str
+    most: int
+
+    @property
+    def key(self) -> str:
+        """What its permits are called."""
+        return f"group:{self.id}"
+
+
 class GroupRow(NamedTuple):
     group_name: str
     paused_at: int
@@ -139,6 +156,7 @@ RECORDED: dict[str, type[Any]] = {
     "clusters": ClusterRow,
     "permits": PermitRow,
     "paused_groups": GroupRow,
+    "group_limits": LimitRow,
 }
 
 KEYS: dict[str, int] = {"attempts": 2, "permits": 2}

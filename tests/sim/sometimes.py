@@ -31,6 +31,13 @@ EVERYWHERE: dict[str, int] = {
     "take in doubt, undone": 3,
     "settle in doubt, landed": 3,
     "settle in doubt, undone": 3,
+    "a group was full": 10,
+    "a limit was lowered below what ran": 1,
+    "kept data changed hands between nodes": 10,
+    "kept data of a fenced body was refused": 1,
+    "a continuation": 10,
+    "a continuation of a lost firing": 3,
+    "a continuation was skipped": 3,
 }
 """{what: how often at least}, in whatever mode."""
 

@@ -97,7 +97,7 @@ class World:
 
     def declared(self, changed: dict[str, object] | None = None) -> Declared:
         """What the plan declares."""
-        return Declared(self.plan.triggers, self.plan.jobs)
+        return Declared(self.plan.triggers, self.plan.jobs, limits=self.plan.limits[0])
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
