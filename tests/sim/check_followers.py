@@ -46,8 +46,8 @@ class FollowersCheck(Check):
                 ends.append(move)
         for end in ends:
             self._follows(commit, end.old, end.new, made)
-        for (firing, trigger), row in sorted(made.items()):
-            text = f"{commit.name!r}: it follows {firing} for trigger {trigger}, which nothing asked for"
+        for (followed, follower), row in sorted(made.items()):
+            text = f"{commit.name!r}: it follows {followed} for trigger {follower}, which nothing asked for"
             self.complain("I25", text, firing=row.id)
 
     def _follows(
