@@ -178,6 +178,6 @@ class EventStream:
 
 def _name_of(event: Event) -> tuple[object, ...]:
     """What makes two events the same one."""
-    if event.firing is not None:
+    if event.firing is not None and event.fact is not Fact.OPERATED:
         return event.fact, event.firing, event.fence
-    return event.fact, event.at, event.trigger, event.node
+    return event.fact, event.at, event.trigger, event.node, event.firing, event.reason

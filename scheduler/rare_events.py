@@ -20,6 +20,7 @@ _FACTS = {
     "fenced": Fact.FENCED,
 }
 _OF_TRIGGERS = ("pause", "resume", "reset", "delete", "fire")
+_OF_FIRINGS = ("cancel", "retry")
 
 
 class RareEvents:
@@ -137,17 +138,20 @@ def _of_acts(tx: Tx, rows: list[Audited]) -> Iterator[Event]:
 
 
 def _of_act(row: Audited) -> Event:
-    trigger = row.object if row.verb in _OF_TRIGGERS else None
+    # `reset` is said of jobs, too, as `job NAME`.
+    trigger = row.object if row.verb in _OF_TRIGGERS and not row.object.startswith("job ") else None
+    firing = int(row.object) if row.verb in _OF_FIRINGS and row.object.isdigit() else None
     if row.verb.endswith(" group"):
         trigger = f"{row.object}/*"
     by = f"by {row.who}" if row.who else None
     fact = _FACTS.get(row.verb, Fact.OPERATED)
-    words = [by] if trigger is not None else [row.object, by]
+    words = [by] if trigger is not None or firing is not None else [row.object, by]
     if fact is Fact.OPERATED:
         words = [row.verb, *words]
     said = _detail(row.detail).get("reason")
     text = " ".join(word for word in words if word)
-    return Event(fact=fact, at=row.at, trigger=trigger, reason=f"{text}: {said}" if said else text or None)
+    reason = f"{text}: {said}" if said else text or None
+    return Event(fact=fact, at=row.at, trigger=trigger, firing=firing, reason=reason)
 
 
 def _detail(text: str | None) -> dict[str, object]:

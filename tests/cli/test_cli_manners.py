@@ -27,6 +27,7 @@ COMMANDS = [
     ("misfires", "list"),
     ("firings", "list"),
     ("firings", "show"),
+    ("events",),
     ("jobs", "list"),
     ("nodes", "list"),
     ("cron",),

@@ -66,6 +66,7 @@ def test_no_reading_command_changes_a_byte_of_the_store(
         ("misfires", "list"),
         ("firings", "list"),
         ("firings", "show", str(number)),
+        ("events",),
         ("jobs", "list"),
         ("nodes", "list"),
         ("db", "current"),
