@@ -43,6 +43,7 @@ def test_four_forked_workers_of_a_file_run_each_slot_once(sqlite_url: str, tmp_p
     _forked(sqlite_url, tmp_path, "started", 3, strict=False)
 
 
+@pytest.mark.long
 def test_four_forked_workers_of_a_server_run_each_slot_once(postgresql_url: str, tmp_path: Path) -> None:
     _forked(postgresql_url, tmp_path, "inside", 3, strict=False)
 

@@ -30,7 +30,7 @@ def _told(result: Result) -> str:
 def test_many_seeds_hold(long_form: bool) -> None:
     """Ten virtual minutes each, three to five nodes, some thirty faults; `make sim` plays thousands."""
     tally = Tally()
-    for seed in (*KEPT, *range(1, 301 if long_form else 36)):
+    for seed in (*KEPT, *range(1, 301 if long_form else 26)):
         result = play(seed, Choice())
         assert not result.complaints, _told(result)
         tally.add(result)
