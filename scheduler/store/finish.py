@@ -282,7 +282,7 @@ def _record_attempts(tx: Tx, endings: list[Ending]) -> None:
 def _touch_triggers(tx: Tx, endings: Sequence[Ending]) -> None:
     again = [ending for ending in endings if ending.state == DUE]
     know_retries(tx, {each.firing_id: each.trigger_id for each in again if each.trigger_id is not None})
-    take_turns(tx, [each.firing_id for each in again if each.permit_key is None or each.limit_key is None])
+    take_turns(tx, [each.firing_id for each in again])
     for ending in endings:
         if ending.pause_trigger and ending.trigger_id is not None:
             tx.run(

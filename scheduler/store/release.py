@@ -59,7 +59,7 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
     free_permits(tx, [(row.permit_key, row.id, row.fence) for row in ours if row.permit_key is not None])
     free_permits(tx, [(row.limit_key, row.id, row.fence) for row in ours if row.limit_key is not None])
     know_retries(tx, {row.id: row.trigger_id for row in back if row.attempt and row.trigger_id is not None})
-    take_turns(tx, [row.id for row in back if row.permit_key is None or row.limit_key is None])
+    take_turns(tx, [row.id for row in back])
     return len(ours)
 
 

@@ -46,6 +46,7 @@ def waiting_firings(tx: Tx, most: int, since: int = 0) -> list[Waiting]:
     rows = tx.rows(
         "SELECT f.any_trigger, c.definition_hash, f.job_id, f.permit_key FROM"
         " (SELECT id, cluster, job_id, trigger_id, attempt, run_at, precedence, permit_key, limit_key,"
+        " requested_trigger_id, reason,"
         " COALESCE(trigger_id, requested_trigger_id) AS any_trigger FROM qsched_firings"
         " WHERE cluster = ? AND state = 'due' AND run_at > ? AND run_at <= ?"
         f" ORDER BY run_at, precedence, id LIMIT {LOOK_LIMIT}) f"

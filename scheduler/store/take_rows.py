@@ -71,6 +71,11 @@ class DueFiring(NamedTuple):
     of_firing: int | None
     idempotency_key: str | None
 
+    @property
+    def stops_with(self) -> int | None:
+        """The trigger whose pause holds it: that of its slot, or the one that follows; of what people asked for, none."""
+        return self.requested_trigger_id if self.reason == "after" else self.trigger_id
+
 
 class Wanted(NamedTuple):
     """Which rows to lock: at most `limit`, none of those this node left to others; `only` names single rows."""
@@ -88,13 +93,14 @@ class Wanted(NamedTuple):
 
 _HELD = (
     "EXISTS (SELECT 1 FROM qsched_triggers t LEFT JOIN qsched_paused_groups g"
-    " ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE t.id = f.trigger_id"
+    " ON g.cluster = t.cluster AND g.group_name = t.group_name"
+    " WHERE t.id = CASE WHEN f.reason = 'after' THEN f.requested_trigger_id ELSE f.trigger_id END"
     " AND (t.paused_at IS NOT NULL OR g.paused_at IS NOT NULL OR t.state = 'retired'))"
 )
 _OVERTAKEN = "f.attempt > 0 AND EXISTS (SELECT 1 FROM qsched_trigger_clocks o WHERE o.id = f.trigger_id AND o.next_run_at <= ?)"
-# Not those of a paused or retired trigger (manual ones run all the same), and no retry whose trigger's next slot has come:
-# that slot's decision will end it, and started now it would run beside it. One value: the instant.
-MAY_START = f"(f.trigger_id IS NULL OR NOT ({_HELD} OR {_OVERTAKEN}))"
+# Not those of a paused or retired trigger, continuations too (manual ones run all the same), and no retry whose next slot has
+# come: that slot's decision will end it, and started now it would run beside it. One value: the instant.
+MAY_START = f"((f.trigger_id IS NULL AND f.reason <> 'after') OR NOT ({_HELD} OR {_OVERTAKEN}))"
 
 # Of a job that is to be cancelled for its next slot: something runs that nobody has asked to stop yet.
 _UNASKED = (
@@ -190,8 +196,8 @@ def lock_due_firings(tx: Tx, now: int, wanted: Wanted) -> list[DueFiring]:
     firings = list(map(DueFiring._make, rows))
     # The lock was given after the statement's snapshot was taken: a pause that returned in between is seen only now. (A
     # pause that returns later has waited for the locks of these rows.)
-    stopped = stopped_triggers(tx, {firing.trigger_id for firing in firings if firing.trigger_id is not None})
-    return [firing for firing in firings if firing.trigger_id not in stopped] if stopped else firings
+    stopped = stopped_triggers(tx, {each for firing in firings if (each := firing.stops_with) is not None})
+    return [firing for firing in firings if firing.stops_with not in stopped] if stopped else firings
 
 
 def stopped_triggers(tx: Tx, ids: Collection[int]) -> set[int]:

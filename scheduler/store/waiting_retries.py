@@ -30,16 +30,19 @@ def know_retries(tx: Tx, again: Mapping[int, int]) -> None:
 
 
 def take_turns(tx: Tx, firing_ids: Collection[int]) -> None:
-    """Firings that are due again need a permit if their job has come to forbid overlap since they were taken, and one of
-    its group's if that has come to be limited."""
+    """Firings that are due again need a permit if their job has come to forbid overlap since they were taken, one of its
+    group's if that has come to be limited, and none if it is not limited any more: nobody could give them one."""
     if not firing_ids:
         return
     condition, values = tx.among("f.id", sorted(firing_ids))
     rows = tx.rows(
-        "SELECT f.id, f.job_id, c.overlap, f.permit_key, c.limit_key FROM qsched_firings f JOIN qsched_trigger_clocks c"
+        "SELECT f.id, f.job_id, COALESCE(c.overlap, 'allow'), f.permit_key, c.limit_key FROM qsched_firings f"
+        " LEFT JOIN qsched_trigger_clocks c"
         " ON c.id = COALESCE(f.trigger_id, f.requested_trigger_id) AND c.job_id = f.job_id"
         f" WHERE {condition} AND ((f.permit_key IS NULL AND c.overlap <> 'allow')"
-        " OR (f.limit_key IS NULL AND c.limit_key IS NOT NULL)) ORDER BY f.id",
+        " OR (f.limit_key IS NULL AND c.limit_key IS NOT NULL) OR (f.limit_key IS NOT NULL AND NOT EXISTS (SELECT 1"
+        " FROM qsched_permits p WHERE p.cluster = f.cluster AND p.permit_key = f.limit_key AND p.n >= 0)))"
+        " ORDER BY f.id",
         *values,
     )
     turns = [

@@ -57,8 +57,13 @@ def rewrite_next(tx: Tx, next_of: Mapping[int, int | None], job_ids: Collection[
 
 
 def _due(tx: Tx) -> list[tuple[int, int | None, int | None]]:
+    """(firing, the trigger with which it stops, the trigger for which it was asked) of all that is due.
+
+    A continuation stops with the trigger that follows, as a slot does with its own.
+    """
     rows = tx.run(
-        "SELECT id, trigger_id, requested_trigger_id FROM qsched_firings WHERE cluster = ? AND state = 'due'",
+        "SELECT id, CASE WHEN reason = 'after' THEN requested_trigger_id ELSE trigger_id END, requested_trigger_id"
+        " FROM qsched_firings WHERE cluster = ? AND state = 'due'",
         tx.cluster,
     )
     return [(row[0], row[1], row[2]) for row in rows]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from qsched.scheduler.context import JobContext
-from qsched.scheduler.control import fire, pause, resume
+from qsched.scheduler.control import bills, fire, pause, pause_group, resume, resume_group
 from qsched.scheduler.outcome import Outcome
 from qsched.triggers.retry import RetryPolicy
 from qsched.triggers.trigger import TriggerDefinition
@@ -141,6 +141,34 @@ def test_what_a_paused_follower_would_have_run_is_a_skipped_row(world: World) ->
     (second,) = [request for request in node.turn() if request.trigger == "tick"]
     node.finish(second)
     assert ("good", "due", "after", second.firing_id) in continuations(world)
+
+
+def test_a_continuation_that_waits_does_not_start_once_its_trigger_was_paused(world: World) -> None:
+    node = followed(world)
+    world.pass_time(10)
+    (first,) = node.turn()
+    node.finish(first)
+    pause(world.store, ["good"])
+    pause_group(world.store, "default")
+    assert node.turn() == []
+    resume_group(world.store, "default")
+    assert [request.trigger for request in node.turn()] == ["both"]
+    resume(world.store, ["good"])
+    assert node.turn() == []
+    assert ("good", "skipped", "after", first.firing_id) in continuations(world)
+
+
+def test_one_that_was_held_runs_where_the_resume_asks_for_it(world: World) -> None:
+    node = followed(world)
+    world.pass_time(10)
+    (first,) = node.turn()
+    node.finish(first)
+    pause(world.store, ["good", "both"])
+    assert node.turn() == []
+    (bill,) = bills(world.store, ["good"])
+    assert bill.held == 1
+    resume(world.store, ["good", "both"], catch_up=True)
+    assert {request.trigger for request in node.turn()} == {"good", "both"}
 
 
 def test_a_follower_that_is_gone_follows_no_more(world: World) -> None:

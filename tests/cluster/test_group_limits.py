@@ -168,6 +168,22 @@ def test_a_group_that_is_limited_no_more_runs_freely_what_waited(world: World) -
     assert world.firings("state", f"id = {first.firing_id}") == [("succeeded",)]
 
 
+def test_what_is_due_again_of_a_group_that_is_limited_no_more_waits_for_nobody(world: World) -> None:
+    """A retry, what was given back unbegun, and what a dead node ran: none of them is left to the sweep."""
+    triggers(world, "a", "b", "c", limit=3, retry=RetryPolicy.fixed(1, "1s"), request_recovery=True)
+    one, two = world.node("one"), world.node("two")
+    mine = {fire(world.store, name) for name in ("a", "b", "c")}
+    failed, given_back, _ = one.turn()
+    jobs = [python(name, retry=RetryPolicy.fixed(1, "1s"), request_recovery=True) for name in ("a", "b", "c")]
+    world.apply(*(every(name, job=name) for name in ("a", "b", "c")), jobs=jobs)
+    one.end(failed, Outcome.failure("Boom", "x"))
+    one.release(given_back)
+    one.settle()
+    assert world.firings("limit_key", "state = 'due'") == [(None,)] * 2
+    one.die()
+    world.live_until(lambda: mine <= {request.firing_id for request in two.taken})
+
+
 def test_a_job_that_joins_a_limited_group_waits_from_then_on(world: World) -> None:
     world.functions["a"] = world.functions["b"] = lambda: None
     both = every("a", job="a"), every("b", job="b")

@@ -119,7 +119,7 @@ class FiringsCheck(Check):
             if old.run_at > commit.now:
                 self.complain("I13", f"taken {(old.run_at - commit.now) / 1e6:.3f} s early", firing=new.id)
             # What nobody asked for does not start while its trigger is stopped.
-            if old.trigger_id is not None and self.mirror.held(old.trigger_id):
+            if old.stops_with is not None and self.mirror.held(old.stops_with):
                 self.complain(
                     "I21", f"taken by {commit.name!r} although its trigger is stopped", firing=new.id
                 )

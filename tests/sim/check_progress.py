@@ -95,7 +95,7 @@ class ProgressCheck(Check):
         if starts and new.incarnation is not None:
             self._count(new.incarnation, new.id, commit.at, runs=True)
             permits = (new.permit_key, new.limit_key)
-            what = Waited("started", new.trigger_id, permits, new.job_id, new.id)
+            what = Waited("started", new.stops_with, permits, new.job_id, new.id)
             if old is not None:
                 self._look(old.run_at, self._due_since[old.id], commit.at, what)
             else:
@@ -123,7 +123,7 @@ class ProgressCheck(Check):
         for firing in self.mirror.firings.values():
             if firing.state == "due":
                 permits = (firing.permit_key, firing.limit_key)
-                what = Waited("is still due", firing.trigger_id, permits, firing.job_id, firing.id)
+                what = Waited("is still due", firing.stops_with, permits, firing.job_id, firing.id)
                 self._look(firing.run_at, self._due_since[firing.id], end, what)
             elif firing.state == "running":
                 self._is_known(firing)

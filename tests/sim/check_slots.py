@@ -156,7 +156,7 @@ class SlotsCheck(Check):
         if firing.state == "running":
             return firing.permit_key is not None
         first = firing.attempt == 0 and firing.run_at <= now and firing.permit_key is not None
-        return first and not (firing.trigger_id is not None and self.mirror.held(firing.trigger_id))
+        return first and not (firing.stops_with is not None and self.mirror.held(firing.stops_with))
 
     # -- the clock -----------------------------------------------------------------------------------------------------
 

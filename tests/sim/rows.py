@@ -44,6 +44,11 @@ class FiringRow(NamedTuple):
         """The trigger that it fires for, whether by its schedule or because somebody asked."""
         return self.trigger_id or self.requested_trigger_id
 
+    @property
+    def stops_with(self) -> int | None:
+        """The trigger whose pause holds it: that of its slot, or the continuation; none of what people asked for."""
+        return self.requested_trigger_id if self.reason == "after" else self.trigger_id
+
 
 class AttemptRow(NamedTuple):
     firing_id: int
