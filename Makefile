@@ -16,7 +16,7 @@ demo: $(RUNTIME)  ## half a minute: triggers fire, a node stops, a misfire shows
 	$(BIN)/python -m qsched demo
 
 test: $(INSTALLED)  ## every test in its short form (under 8 minutes)
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not alone"
 	$(BIN)/pytest -m alone
 
 check: $(INSTALLED) links  ## lint, format, types, contracts

@@ -19,6 +19,8 @@ from .times import DurationType, SinceType
 from .tree import command
 
 if TYPE_CHECKING:
+    import threading
+
     from ..scheduler.event_stream import EventStream
     from ..scheduler.events import Event
     from ..scheduler.store.database import Store
@@ -95,8 +97,9 @@ def events(settings: Settings, /, *, follow: bool, **options: object) -> int | N
         show(settings, _EVENTS, map(item_of, found), lambda: database_now(store))
         return None
     view = View(settings.zone(), database_now(store))
+    stopped = _when_interrupted()
     _write(settings, view, found)
-    return _follow(settings, view, stream, interval)
+    return _follow(settings, view, stream, (stopped, interval))
 
 
 def _interval(value: object) -> float:
@@ -117,29 +120,36 @@ def _history(store: Store, stream: EventStream, options: dict[str, object]) -> l
     return found if limit is None else found[-limit:]
 
 
-def _follow(settings: Settings, view: View, stream: EventStream, interval: float) -> int:
+def _when_interrupted() -> threading.Event:
+    """Set by Ctrl-C. An exception would be lost where it meets a driver's callback or an object's end."""
+    import signal
     import threading
 
+    stopped = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    return stopped
+
+
+def _follow(settings: Settings, view: View, stream: EventStream, until: tuple[threading.Event, float]) -> int:
     from ..scheduler.clock import SystemClock
     from ..scheduler.errors import StoreUnavailable
 
-    clock, never, away = SystemClock(), threading.Event(), False
-    try:
-        while not _reader_left():
-            clock.wait(never, interval)
-            try:
-                fresh = stream.poll()
-            except StoreUnavailable as error:
-                if not away:
-                    say(f"the store does not answer: {error}; waiting")
-                away = True
-                continue
-            if away:
-                say("the store answers again")
-                away = False
-            _write(settings, view, fresh)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    (stopped, interval), clock, away = until, SystemClock(), False
+    while not _reader_left():
+        clock.wait(stopped, interval)
+        if stopped.is_set():
+            return INTERRUPTED
+        try:
+            fresh = stream.poll()
+        except StoreUnavailable as error:
+            if not away:
+                say(f"the store does not answer: {error}; waiting")
+            away = True
+            continue
+        if away:
+            say("the store answers again")
+            away = False
+        _write(settings, view, fresh)
     return 0
 
 
