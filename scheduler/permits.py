@@ -1,7 +1,7 @@
 """The permits that one take has locked: which are free, which it gives away, and which jobs are busy without one."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 
 from .firing import permit_key, serial_key
 from .store import permit_rows, take_rows
@@ -21,11 +21,15 @@ class Permits:
         self._held: list[tuple[str, int, int, int]] = []
 
     def look(
-        self, clocks: Collection[DueClock], firings: Collection[DueFiring], *, plans: bool = False
+        self,
+        clocks: Collection[DueClock],
+        firings: Collection[DueFiring],
+        *,
+        spoken_for: Callable[[Collection[str]], Mapping[str, int]] | None = None,
     ) -> None:
         """Lock the permits that may be needed, and see which jobs have a firing that goes first.
 
-        Who `plans` starts nothing himself: what is due of a limited group will have its permits.
+        Who plans starts nothing himself: `spoken_for` says how many permits of limited groups what is due already will have.
         """
         exclusive = {clock.job_id for clock in clocks if clock.overlap != "allow"}
         keys = {permit_key(job_id) for job_id in exclusive}
@@ -37,10 +41,9 @@ class Permits:
         limited = Counter(clock.limit_key for clock in clocks if clock.limit_key is not None)
         limited.update(firing.limit_key for firing in firings if firing.limit_key is not None)
         if limited:
-            self._look_at_groups(limited, plans=plans)
+            self._look_at_groups(limited, {} if spoken_for is None else spoken_for(limited))
 
-    def _look_at_groups(self, limited: Counter[str], *, plans: bool) -> None:
-        spoken_for = permit_rows.due_of_groups(self._tx, limited) if plans else {}
+    def _look_at_groups(self, limited: Counter[str], spoken_for: Mapping[str, int]) -> None:
         wanted = {key: max(most, _BACKLOG) + spoken_for.get(key, 0) for key, most in limited.items()}
         for key, free in permit_rows.lock_limits(self._tx, wanted).items():
             self._of_groups[key] = free[: max(0, len(free) - spoken_for.get(key, 0))]

@@ -4,6 +4,8 @@ Locks: own node row, the cluster's row (its epoch), trigger clocks, permits. Not
 it, this node like everybody. No more is made due than the live nodes can start; what exceeds that stays on its trigger.
 """
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 from .deciding import Deciding
@@ -16,7 +18,7 @@ from .permits import Permits
 from .room import Room
 from .store.cluster_rows import share_epoch
 from .store.node_rows import share_alive
-from .store.room_rows import Waiting, live_nodes_places, waiting_firings
+from .store.room_rows import Waiting, live_nodes_places, waiting_firings, waiting_of_groups
 from .store.take_rows import DueClock
 from .store.tx import Tx
 from .strangers import Strangers
@@ -90,7 +92,7 @@ class Plan:
             return taken
         desk.read_jobs({clock.job_id for clock in clocks})
         compiled = desk.definitions.compiled(tx, clocks)
-        desk.permits.look(clocks, (), plans=True)
+        desk.permits.look(clocks, (), spoken_for=lambda keys: self._spoken_for(keys, room))
         deciding = Deciding(desk, ForAll(desk, room, self._strangers))
         for clock in in_order(clocks, desk.order.on_time):
             assert isinstance(clock, DueClock)
@@ -119,6 +121,17 @@ class Plan:
         if room.free() < half:
             room.keep(half - room.free() - len(waiting_firings(tx, half, order.since)))
         return room
+
+    def _spoken_for(self, keys: Collection[str], room: Room) -> dict[str, int]:
+        """How many permits of limited groups will be taken by what is due already, where a live node can run it."""
+        desk, taken = self._desk, Counter[str]()
+        waiting = waiting_of_groups(desk.tx, keys)
+        desk.read_jobs({each.job_id for each in waiting})
+        for each in waiting:
+            job = desk.jobs.get(each.job_id)
+            if job is not None and job.problem is None and room.has_any(run_on(None, job), job.id):
+                taken[each.limit_key] += each.number
+        return taken
 
     def _seat(self, waiting: list[Waiting], room: Room) -> None:
         desk = self._desk

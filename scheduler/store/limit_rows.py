@@ -1,6 +1,7 @@
 """Limited groups: how many firings of a group's jobs run at once, kept as so many permits, and told to clocks and firings."""
 
 from collections.abc import Collection, Mapping
+from itertools import count
 from typing import NamedTuple
 
 from ..firing import limit_key
@@ -45,19 +46,34 @@ def write_limits(tx: Tx, namespace: str, wanted: Mapping[str, int]) -> None:
 
 
 def _number(tx: Tx, key: str, most: int) -> None:
-    """Make a group's permits 0 to `most` − 1: those that are held keep their holders, what is too many is below zero."""
-    held = tx.rows(
-        "SELECT n, firing_id, fence FROM qsched_permits WHERE cluster = ? AND permit_key = ?"
+    """Make a group's permits 0 to `most` − 1: those that are held keep their holders, what is too many is below zero.
+
+    A held row stays the row it is: an end that waits for its lock must find it again, and would not find another in its place.
+    """
+    rows = tx.rows(
+        "SELECT n, firing_id FROM qsched_permits WHERE cluster = ? AND permit_key = ?"
         f" ORDER BY n{tx.dialect.for_update}",
         *(tx.cluster, key),
     )
-    kept = [(row[1], row[2]) for row in held if row[1] is not None]
-    tx.run("DELETE FROM qsched_permits WHERE cluster = ? AND permit_key = ?", tx.cluster, key)
-    numbered = [
-        (tx.cluster, key, place if place < most else -1 - place, *holder) for place, holder in enumerate(kept)
-    ]
-    numbered += [(tx.cluster, key, place, None, None) for place in range(len(kept), most)]
-    tx.insert(permits, ("cluster", "permit_key", "n", "firing_id", "fence"), numbered)
+    held = {n for n, firing_id in rows if firing_id is not None}
+    free = [n for n in range(most) if n not in held]
+    moves: dict[int, int] = {}
+    for n in sorted(held - set(range(most))):
+        if free:
+            moves[n] = free.pop(0)
+        elif n >= 0:
+            moves[n] = next(each for each in count(-1 - n, -1) if each not in held | set(moves.values()))
+    for n, firing_id in rows:
+        if firing_id is None and n not in free:
+            tx.run(f"DELETE FROM qsched_permits WHERE {_ONE}", tx.cluster, key, n)
+    for n, number in sorted(moves.items()):
+        tx.run(f"UPDATE qsched_permits SET n = ? WHERE {_ONE}", number, tx.cluster, key, n)
+    known = {n for n, _ in rows}
+    fresh = [(tx.cluster, key, n) for n in free if n not in known]
+    tx.insert(permits, ("cluster", "permit_key", "n"), fresh)
+
+
+_ONE = "cluster = ? AND permit_key = ? AND n = ?"
 
 
 def set_limit_keys(tx: Tx, keys: Mapping[int, str | None]) -> None:

@@ -50,17 +50,6 @@ def lock_limits(tx: Tx, wanted: Mapping[str, int]) -> dict[str, list[int]]:
     }
 
 
-def due_of_groups(tx: Tx, keys: Collection[str]) -> dict[str, int]:
-    """{key of a limited group: how many of its firings are due now}: for a leader their permits are spoken for."""
-    condition, values = tx.among("limit_key", sorted(keys))
-    rows = tx.rows(
-        "SELECT limit_key, COUNT(*) FROM qsched_firings WHERE cluster = ? AND state = 'due' AND run_at <= ?"
-        f" AND {condition} GROUP BY limit_key",
-        *(tx.cluster, tx.now(), *values),
-    )
-    return dict(map(tuple, rows))
-
-
 def make_permits(tx: Tx, keys: Collection[str]) -> None:
     """Permits that are made when they are first needed (a trigger's serial backlog)."""
     tx.insert_missing(permits, ("cluster", "permit_key", "n"), [(tx.cluster, key, 0) for key in sorted(keys)])

@@ -1,5 +1,6 @@
 """What a leader must know of the other nodes: the places that are free on each, and the firings that wait for one."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from .take_rows import FULL_GROUP, LOOK_LIMIT, MAY_START
@@ -23,6 +24,16 @@ class Waiting(NamedTuple):
     definition_hash: int | None
     job_id: int
     permit_key: str | None
+
+
+class WaitingOfGroup(NamedTuple):
+    """Due firings of one job that may start now, but for a permit of their limited group; those that need one permit of
+    their job's are one."""
+
+    limit_key: str
+    permit_key: str | None
+    job_id: int
+    number: int
 
 
 def live_nodes_places(tx: Tx) -> list[LiveNode]:
@@ -61,3 +72,21 @@ def waiting_firings(tx: Tx, most: int, since: int = 0) -> list[Waiting]:
         most,
     )
     return list(map(Waiting._make, rows))
+
+
+def waiting_of_groups(tx: Tx, keys: Collection[str]) -> list[WaitingOfGroup]:
+    """The due firings that want a permit of these groups, and could start with one.
+
+    What waits for another permit is left out, and a retry that its trigger's next slot will end: it would wait for that slot,
+    and the slot for the permit that it does not take.
+    """
+    condition, values = tx.among("f.limit_key", sorted(keys))
+    rows = tx.rows(
+        "SELECT f.limit_key, f.permit_key, f.job_id, COUNT(*) FROM qsched_firings f"
+        f" WHERE f.cluster = ? AND f.state = 'due' AND f.run_at <= ? AND {condition}"
+        " AND (f.permit_key IS NULL OR NOT EXISTS (SELECT 1 FROM qsched_permits p"
+        " WHERE p.cluster = f.cluster AND p.permit_key = f.permit_key AND p.firing_id IS NOT NULL))"
+        f" AND {MAY_START} GROUP BY f.limit_key, f.permit_key, f.job_id",
+        *(tx.cluster, tx.now(), *values, tx.now()),
+    )
+    return [WaitingOfGroup(row[0], row[1], row[2], 1 if row[1] is not None else row[3]) for row in rows]

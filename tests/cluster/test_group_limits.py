@@ -144,6 +144,17 @@ def test_a_limit_that_is_lowered_holds_once_those_too_many_have_ended(world: Wor
     assert sum(holder is not None for n, holder in permits(world) if n >= 0) == 1
 
 
+def test_a_limit_that_is_lowered_again_and_again_leaves_each_that_runs_its_own_permit(world: World) -> None:
+    triggers(world, "a", "b", "c", "d", limit=3)
+    node = world.node()
+    world.pass_time(10)
+    first = node.turn()
+    for limit, numbers in ((1, [-3, -2, 0]), (2, [-2, 0, 1]), (1, [-3, -2, 0]), (3, [0, 1, 2])):
+        triggers(world, "a", "b", "c", "d", limit=limit)
+        assert [n for n, _ in permits(world)] == numbers
+        assert {holder for _, holder in permits(world)} == {request.firing_id for request in first}
+
+
 def test_a_limit_that_is_raised_counts_those_that_run(world: World) -> None:
     triggers(world, "a", "b", "c", "d", limit=1)
     node = world.node()

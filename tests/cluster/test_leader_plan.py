@@ -1,13 +1,16 @@
 """What a leader makes due: for all nodes, within what they can start, and no more than one leader at a time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from qsched.scheduler import deciding
 from qsched.scheduler.control import fire, pause
+from qsched.scheduler.outcome import Outcome
 from qsched.scheduler.store.cluster_rows import SQL, take_over
 from qsched.triggers.instant import SECOND
 from qsched.triggers.misfire import MisfireRule
+from qsched.triggers.retry import RetryPolicy
 
 from support.faults import Faults, wait_for
 from support.hand_node import World, every, once, python
@@ -322,3 +325,60 @@ def test_one_row_that_cannot_be_written_is_one_triggers_trouble(
     led.work()
     assert sorted(led.world.firings("trigger_name, state")) == [(f"t{n}", "succeeded") for n in (0, 1, 3)]
     assert "could not be written" in caplog.text
+
+
+# -- limited groups ----------------------------------------------------------------------------------------------------
+
+
+def limited(led: Led, *names: str) -> None:
+    """Triggers of these names and the job `report`, whose group runs one at a time, and which is tried once more."""
+    report = replace(python("report", retry=RetryPolicy.fixed(1, "1s")), group="heavy")
+    strange = replace(python("strange"), group="heavy")
+    triggers = [every(name, 10) for name in names]
+    led.world.apply(
+        *triggers, every("late", 1000, job="strange"), jobs=[report, strange], limits={"heavy": 1}
+    )
+
+
+def failed_once(led: Led, *nodes: LedNode) -> None:
+    """The first slot was taken and has failed: its retry is a second away."""
+    led.skip(10)
+    rounds(led, 2, *nodes)
+    (node,) = [node for node in nodes if node.hand.taken]
+    node.hand.finish(node.hand.taken[0], Outcome.failure("Boom", "x"))
+
+
+def test_a_retry_that_its_next_slot_ends_does_not_keep_the_groups_permit_from_that_slot(
+    led_everywhere: Led,
+) -> None:
+    led = led_everywhere
+    nodes = pair(led)
+    limited(led, "a")
+    failed_once(led, *nodes)
+    led.skip(10)
+    rounds(led, 3, *nodes)
+    assert led.world.firings("state, retry_dropped") == [("failed", "superseded"), ("running", None)]
+
+
+def test_what_a_pause_holds_does_not_keep_the_groups_permit_from_others(led: Led) -> None:
+    nodes = pair(led)
+    limited(led, "a")
+    failed_once(led, *nodes)
+    pause(led.world.store, ["a"])
+    limited(led, "a", "b")
+    led.skip(10)
+    rounds(led, 3, *nodes)
+    assert led.world.firings("trigger_name, state", "state IN ('due', 'running')") == [
+        ("a", "due"),
+        ("b", "running"),
+    ]
+
+
+def test_what_no_live_node_can_run_does_not_keep_the_groups_permit_from_others(led: Led) -> None:
+    nodes = pair(led)
+    limited(led, "a")
+    fire(led.world.store, "late")
+    rounds(led, 3, *nodes)
+    led.skip(10)
+    rounds(led, 8, *nodes)
+    assert led.world.firings("trigger_name, state") == [("late", "due"), ("a", "running")]

@@ -31,6 +31,7 @@ PAIRS = [
     Pair("settle-kept", "rescue-other"),
     Pair("limited-take", "limited-take"),
     Pair("limited-take", "lower-limit"),
+    Pair("limited-settle", "raise-limit"),
     Pair("settle-followed", "pause-follower"),
 ]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .chronicle import Commit, clock
 from .health import Span, longest, overlap, rest
 from .mirror import Check, Moved, Story
+from .oracle import job_rules
 from .rows import ClockRow, FiringRow
 from .timeline import START
 from .wellness import Wellness
@@ -19,7 +20,7 @@ class Waited(NamedTuple):
 
     what: str
     trigger: int | None
-    permits: tuple[str | None, str | None]
+    permits: tuple[str | None, str]
     job: int
     firing: int
 
@@ -76,12 +77,17 @@ class ProgressCheck(Check):
             elif move.table in ("triggers", "paused_groups"):
                 for trigger_id in sorted(self.mirror.triggers):
                     self._held[trigger_id].be(self.mirror.held(trigger_id), commit.at)
-        for key in sorted({(move.new or move.old).permit_key for move in moves if move.table == "permits"}):
-            if key.startswith("group:"):
-                places = [permit for permit in self.mirror.permits_of(key) if permit.n >= 0]
-                self._busy[key].be(
-                    bool(places) and all(permit.firing_id is not None for permit in places), commit.at
-                )
+        if any(move.table in ("permits", "group_limits") for move in moves):
+            self._look_at_groups(commit.at)
+
+    def _look_at_groups(self, at: int) -> None:
+        """By their names: a limit that comes back is another one, and what waits is the same."""
+        for limit in self.mirror.limits.values():
+            places = [permit for permit in self.mirror.permits_of(limit.key) if permit.n >= 0]
+            self._busy[f"in {limit.name}"].be(all(each.firing_id is not None for each in places), at)
+        limited = {f"in {limit.name}" for limit in self.mirror.limits.values()}
+        for name in [each for each in self._busy if each.startswith("in ") and each not in limited]:
+            self._busy[name].be(False, at)
 
     @staticmethod
     def _moves(move: Moved, name: str) -> bool:
@@ -94,7 +100,7 @@ class ProgressCheck(Check):
         starts = new.state == "running" and (old is None or old.state == "due")
         if starts and new.incarnation is not None:
             self._count(new.incarnation, new.id, commit.at, runs=True)
-            permits = (new.permit_key, new.limit_key)
+            permits = (new.permit_key, self._group(new.job_id))
             what = Waited("started", new.stops_with, permits, new.job_id, new.id)
             if old is not None:
                 self._look(old.run_at, self._due_since[old.id], commit.at, what)
@@ -122,7 +128,7 @@ class ProgressCheck(Check):
         self._free = [self._free_on(node) for node in range(self._world.plan.nodes)]
         for firing in self.mirror.firings.values():
             if firing.state == "due":
-                permits = (firing.permit_key, firing.limit_key)
+                permits = (firing.permit_key, self._group(firing.job_id))
                 what = Waited("is still due", firing.stops_with, permits, firing.job_id, firing.id)
                 self._look(firing.run_at, self._due_since[firing.id], end, what)
             elif firing.state == "running":
@@ -133,7 +139,9 @@ class ProgressCheck(Check):
                     row.next_run_at,
                     self._clock_since.get(row.id, START),
                     end,
-                    Waited(self._name(row), row.id, (self._permit(row), row.limit_key), row.job_id, 0),
+                    Waited(
+                        self._name(row), row.id, (self._permit(row), self._group(row.job_id)), row.job_id, 0
+                    ),
                 )
         for due, span, waited in self._late:
             self._judge(span, self._world.database.before(due), waited)
@@ -149,6 +157,10 @@ class ProgressCheck(Check):
 
     def _permit(self, row: ClockRow) -> str | None:
         return None if row.overlap in ("allow", "skip") else f"job:{row.job_id}"
+
+    def _group(self, job: int) -> str:
+        """What is full when the job's group is."""
+        return f"in {job_rules(self.mirror.jobs[job].spec).group}"
 
     def _free_for(self, job: int) -> list[Span]:
         """When some node that can load this job was well and had a place."""

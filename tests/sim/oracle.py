@@ -91,6 +91,7 @@ class JobRules(NamedTuple):
     request_recovery: bool
     max_recoveries: int
     retry: dict[str, Any] | None
+    group: str
 
 
 @lru_cache(maxsize=10_000)
@@ -101,4 +102,5 @@ def job_rules(spec: str) -> JobRules:
         bool(said.get("request_recovery")),
         3 if said.get("max_recoveries") is None else said["max_recoveries"],
         said.get("retry"),
+        said.get("group", "default"),
     )

@@ -183,4 +183,12 @@ def triggers_sql() -> list[str]:
                 f"CREATE TRIGGER sim_{table}_{verb} AFTER {verb} ON qsched_{table}"
                 f" BEGIN SELECT sim_saw('{table}','{verb}',{values}); END"
             )
+        if table in KEYS:  # a row whose key changes is another one from then on
+            keys = kind._fields[: KEYS[table]]
+            gone = ",".join(f"OLD.{name}" for name in kind._fields)
+            differs = " OR ".join(f"OLD.{name} <> NEW.{name}" for name in keys)
+            made.append(
+                f"CREATE TRIGGER sim_{table}_MOVED AFTER UPDATE ON qsched_{table} WHEN {differs}"
+                f" BEGIN SELECT sim_saw('{table}','DELETE',{gone}); END"
+            )
     return made
