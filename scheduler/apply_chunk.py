@@ -76,6 +76,7 @@ def write_chunk(tx: Tx, chunk: Chunk) -> Written:
     writing = _Writing(tx, chunk)
     writing.write_jobs()
     writing.write_triggers()
+    limit_rows.number_permits(tx, writing.permits)
     job_rows.retire_jobs(tx, [_head(change).id for change in chunk.retired_jobs])
     return writing.written
 
@@ -92,6 +93,8 @@ class _Writing:
         self.defaults = definition_rows.read_defaults(tx)[0]
         self.jobs: dict[str, JobRow] = {}
         self.limits: dict[str, limit_rows.Limit] = {}
+        self.permits: dict[str, int] = {}
+        """{key of a group whose limit is new: how many permits it has from now on}"""
         self.overlaps: dict[int, str] = {}
         self.closings: list[NewFiring] = []
         self.clocks: list[ClockChange] = []
@@ -108,7 +111,7 @@ class _Writing:
             definition_rows.write_defaults(tx, chunk.defaults, chunk.namespace)
             self.defaults = dict(chunk.defaults)
         if chunk.limits is not None:
-            limit_rows.write_limits(tx, chunk.namespace, chunk.limits)
+            self.permits = limit_rows.write_limits(tx, chunk.namespace, chunk.limits)
         self.limits = limit_rows.read_limits(tx)
         named = {
             name

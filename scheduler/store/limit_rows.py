@@ -25,24 +25,33 @@ def read_limits(tx: Tx) -> dict[str, Limit]:
     return {row[1]: Limit._make(row) for row in rows}
 
 
-def write_limits(tx: Tx, namespace: str, wanted: Mapping[str, int]) -> None:
-    """Make the limits of a namespace what it wants; the caller holds the cluster's lock."""
+def write_limits(tx: Tx, namespace: str, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Make the limits of a namespace what it wants; the caller holds the cluster's lock, and later calls `number_permits`
+    with the answer: permits are locked last, behind jobs, clocks and firings."""
     known = {name: limit for name, limit in read_limits(tx).items() if limit.namespace == namespace}
+    numbers: dict[str, int] = {}
     for name, limit in sorted(known.items()):
         if name not in wanted:
             tx.run("DELETE FROM qsched_group_limits WHERE id = ?", limit.id)
-            _number(tx, limit_key(limit.id), 0)
+            numbers[limit_key(limit.id)] = 0
         elif wanted[name] != limit.most:
             tx.run(
                 "UPDATE qsched_group_limits SET most = ?, updated_at = ? WHERE id = ?",
                 *(wanted[name], tx.now(), limit.id),
             )
-            _number(tx, limit_key(limit.id), wanted[name])
+            numbers[limit_key(limit.id)] = wanted[name]
     fresh = sorted(wanted.keys() - known.keys())
     columns = ("cluster", "name", "namespace", "most", "updated_at")
     rows = [(tx.cluster, name, namespace, wanted[name], tx.now()) for name in fresh]
     for name, group_id in zip(fresh, tx.insert_ids(group_limits, columns, rows), strict=True):
-        _number(tx, limit_key(group_id), wanted[name])
+        numbers[limit_key(group_id)] = wanted[name]
+    return numbers
+
+
+def number_permits(tx: Tx, numbers: Mapping[str, int]) -> None:
+    """Make the permits of each {group's key} so many."""
+    for key, most in sorted(numbers.items()):
+        _number(tx, key, most)
 
 
 def _number(tx: Tx, key: str, most: int) -> None:

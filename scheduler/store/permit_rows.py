@@ -72,6 +72,11 @@ def hold_permits(tx: Tx, rows: Sequence[tuple[str, int, int, int]]) -> None:
 
 
 def free_permits(tx: Tx, held: Sequence[tuple[str, int, int]]) -> None:
-    """Give back permits: rows of (key, firing id, fence); one that another firing holds by now stays."""
+    """Give back permits: rows of (key, firing id, fence); one that another firing holds by now stays.
+
+    A statement that waited for a permit whose number a new limit was changing may have passed it by: the next one finds it.
+    """
     rows = [(tx.cluster, key, firing_id, fence, None, None) for key, firing_id, fence in sorted(held)]
-    tx.update(permits, ("cluster", "permit_key", "firing_id", "fence"), ("firing_id", "fence"), rows)
+    who, none = ("cluster", "permit_key", "firing_id", "fence"), ("firing_id", "fence")
+    if rows and tx.update(permits, who, none, rows) < len(rows):
+        tx.update(permits, who, none, rows)

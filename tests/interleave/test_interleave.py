@@ -57,6 +57,18 @@ def test_no_order_of_two_operations_breaks_a_promise(setting: Setting, pair: Pai
     assert found.played > 2
 
 
+@pytest.mark.parametrize(
+    "pair", [Pair("settle-kept", "retire"), Pair("limited-settle", "lower-limit")], ids=str
+)
+def test_an_end_and_a_declaration_lock_in_one_order_and_never_wait_for_each_other(
+    setting: Setting, pair: Pair
+) -> None:
+    found = met(setting, pair, limit=40)
+    assert found.violations == []
+    assert sum(found.waited.values()) > 0
+    assert found.deadlocks == 0
+
+
 def test_a_statement_that_waits_is_known_by_the_server_and_goes_on_with_the_lock(setting: Setting) -> None:
     found = met(setting, Pair("pause", "pause"), limit=30)
     waited = [text for text, times in found.waited.items() if times]
