@@ -20,7 +20,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("first_scheduled_at", "covers", "reason", "state", "run_at", "fence", "attempt", "recoveries"),
         *("incarnation", "noticed_at", "started_at", "finished_at", "outcome", "permit_key"),
         *("misfire_cause", "misfire_policy", "misfire_decision", "request_recovery", "next_at"),
-        *("cancel_requested_at", "retry_dropped", "request_key"),
+        *("cancel_requested_at", "retry_dropped", "request_key", "limit_key", "of_firing"),
     ),
     "nodes": (
         *("incarnation", "name", "pid", "state", "started_at", "checked_in_at", "lease_until", "renew_seq"),
@@ -40,6 +40,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "updated_at",
     ),
     "permits": ("permit_key", "n", "firing_id", "fence"),
+    "jobs": ("id", "name", "saved_data"),
     "attempts": (
         *("firing_id", "fence", "attempt", "recovering", "incarnation", "started_at", "finished_at"),
         *("outcome", "next_run_at"),
@@ -49,7 +50,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 TEXTS = {
     "firings": ("error", "note", "data"),
-    "jobs": ("name", "spec", "loaded"),
+    "jobs": ("spec", "loaded"),
     "audit": ("who", "verb", "object", "detail"),
 }
 """What else is dumped in the end: texts, in which the secret is looked for."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from .check_control import check_answers, check_logs, check_pauses, check_poison, check_secrets
 from .check_fences import check_fences
+from .check_jobs import check_followers, check_limits, check_saved
 from .check_leader import check_leader
 from .check_order import check_early, check_growth, check_prompt
 from .check_overlap import check_overlap
@@ -21,6 +22,9 @@ RULES: tuple[Callable[[Evidence], list[Violation]], ...] = (
     check_takeovers,
     check_end,
     check_overlap,
+    check_limits,
+    check_saved,
+    check_followers,
     check_leader,
     check_retries,
     check_growth,

@@ -103,6 +103,8 @@ def unhindered(evidence: Evidence) -> list[Late]:
         job = evidence.jobs.get(take.job)
         if take.fence != 1 or row["reason"] != "schedule" or job is None or job.overlap != "allow":
             continue
+        if row["limit_key"] is not None:
+            continue  # its group may be full
         due = evidence.hands.mono(row["run_at"], near=take.begin.mono)
         if not hindered(due, take.begin.mono):
             found.append(Late(take, take.begin.mono - due))

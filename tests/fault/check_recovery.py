@@ -95,8 +95,9 @@ def takeovers(evidence: Evidence) -> list[Takeover]:
         later = [other for other in again[take.firing] if other.fence > take.fence]
         if verdict is None or take.end is None or not later or outcome_of(evidence, take) != "lost":
             continue
-        if take.row["permit_key"] is not None or take.end.seq < verdict.change.seq:
-            continue  # its job may be busy, or it was lost otherwise
+        waits = take.row["permit_key"] is not None or take.row["limit_key"] is not None
+        if waits or take.end.seq < verdict.change.seq:
+            continue  # its job may be busy, its group full, or it was lost otherwise
         process = evidence.process_of(take.incarnation)
         gone = process is not None and process.ended < verdict.change.mono
         since = process.ended if gone and process is not None else last_heard(evidence, verdict)

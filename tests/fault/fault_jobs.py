@@ -100,6 +100,20 @@ async def work_async(ctx: JobContext, seconds: float = 0.0, fail: float = 0.0) -
 
 
 @job
+def count(ctx: JobContext, seconds: float = 0.0, fail: float = 0.0) -> None:
+    """Count this run in what the job keeps, and say who did; one that fails counts as well."""
+    body = _Body(ctx)
+    try:
+        ctx.sleep(seconds)
+    except JobCancelled:
+        body.ended("told")
+        raise
+    ctx.saved["runs"] = ctx.saved.get("runs", 0) + 1
+    ctx.saved["by"] = [ctx.firing_id, ctx.fence_token]
+    _end(body, fail=fail, exits=False)
+
+
+@job
 def hog(ctx: JobContext, seconds: float = 3.0) -> None:
     """Hold the interpreter's lock all the time, as a C extension does that never gives it back."""
     body = _Body(ctx)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .check_jobs import full_groups, kept
 from .check_order import unhindered
 from .check_recovery import takeovers
 from .evidence import Evidence
@@ -31,6 +32,9 @@ BARS: Mapping[str, int] = {
     "drains": 3,
     "pauses": 5,
     "edits": 3,
+    "groups full": 10,
+    "counts kept": 10,
+    "continuations": 10,
     "fires": 5,
 }
 _WITH_PROXY: Mapping[str, int] = {
@@ -139,6 +143,17 @@ def _of_firings(evidence: Evidence, counts: "Counter[str]") -> None:
     for take in takes_of(evidence):
         counts["recoveries"] += take.row["recoveries"] > 0 and outcome_of(evidence, take) in FINAL
         counts["releases"] += outcome_of(evidence, take) == "released"
+    _of_jobs(evidence, counts)
+
+
+def _of_jobs(evidence: Evidence, counts: "Counter[str]") -> None:
+    counts["groups full"] = full_groups(evidence)
+    counts["counts kept"] = len(kept(evidence))
+    states = {row["id"]: row["state"] for row in evidence.final["firings"]}
+    for row in evidence.final["firings"]:
+        if row["of_firing"] is not None and row["reason"] == "after":
+            counts["continuations"] += 1
+            counts["continuations of lost firings"] += states.get(row["of_firing"]) == "lost"
 
 
 def _of_leading(evidence: Evidence, counts: "Counter[str]") -> None:

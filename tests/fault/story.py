@@ -7,7 +7,7 @@ from typing import Any
 from .audit import COLUMNS
 from .evidence import Body, Change, Evidence, Process, Settings, Spell
 from .timeline import Hands
-from .workload import JobFacts, TriggerFacts, Workload
+from .workload import COUNTED, JobFacts, TriggerFacts, Workload
 
 BASE = 1_800_000_000_000_000.0
 """µs: the wall at monotonic zero."""
@@ -22,6 +22,7 @@ JOBS = (
     JobFacts("apart", {"deaf": True}, overlap="queue", recovery=True, process=True),
     JobFacts("flaky", delays=(0.3, 0.3)),
     JobFacts("hog", function="hog"),
+    JobFacts(COUNTED, overlap="queue", recovery=True),
 )
 TRIGGERS = (
     TriggerFacts("tick_1", "tick", every=1),
@@ -31,6 +32,7 @@ TRIGGERS = (
     TriggerFacts("again_5", "again", every=5),
     TriggerFacts("alone_3", "alone", every=3),
     TriggerFacts("flaky_6", "flaky", seconds=(0, 6, 12)),
+    TriggerFacts("after_any", "tick", after=COUNTED),
 )
 
 
@@ -225,6 +227,8 @@ def clean() -> Story:
     for mono in range(13, 34):
         slot = slot_at(mono)
         for trigger in TRIGGERS:
+            if trigger.after:
+                continue
             due = slot % 60 in trigger.seconds if trigger.seconds else slot % trigger.every == 0
             if due:
                 story.ran(trigger.key, slot)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fault import doctors, time_doctors
+from fault import doctors, job_doctors, time_doctors
 from fault.check import check
 from fault.evidence import Change
 from fault.story import Story, clean
@@ -69,6 +69,12 @@ CAUGHT: list[tuple[Doctor, str]] = [
     (time_doctors.secret_in_a_log, "I22"),
     (time_doctors.traceback_in_a_log, "I12"),
     (time_doctors.key_that_was_violated, "I12"),
+    (job_doctors.group_beyond_its_limit, "I6"),
+    (job_doctors.kept_by_a_fenced_run, "I24"),
+    (job_doctors.count_that_was_lost, "I24"),
+    (job_doctors.end_that_nobody_follows, "I25"),
+    (job_doctors.followed_twice, "I25"),
+    (job_doctors.follower_of_what_goes_on, "I25"),
 ]
 
 
@@ -95,6 +101,7 @@ EXCUSED: list[Doctor] = [
     time_doctors.deaf_zombie,
     time_doctors.retried_as_declared,
     time_doctors.fire_once_as_promised,
+    job_doctors.counted_and_followed,
 ]
 
 

@@ -9,6 +9,12 @@ from typing import Any
 
 JOBS = "fault.fault_jobs"
 ELSEWHERE = "fault.fault_elsewhere"
+LIMITS = {"heavy": 2}
+"""How many firings of a group's jobs run at once."""
+COUNTED = "counted"
+"""The job that counts its runs in what it keeps, and is followed."""
+FOLLOWERS = {"after_any": "any", "after_good": "succeeded", "after_bad": "failed"}
+"""The triggers that follow it, and which ends."""
 POISONED = "poisoned_2"
 """A trigger whose row is spoilt by hand once all nodes work."""
 SECRET = "FAULT_SECRET"
@@ -27,6 +33,8 @@ class JobFacts:
     delays: tuple[float, ...] = ()
     """Seconds before each retry, as declared."""
     process: bool = False
+    group: str = "default"
+    keeps: bool = False
 
     def declared(self) -> dict[str, Any]:
         module = ELSEWHERE if self.function == "work_elsewhere" else JOBS
@@ -41,6 +49,10 @@ class JobFacts:
             said["retry"] = {"delays": [f"{round(delay * 1000)}ms" for delay in self.delays]}
         if self.process:
             said["run_in"] = "process"
+        if self.group in LIMITS:
+            said["group"] = self.group
+        if self.keeps:
+            said["persist_data"] = True
         return said
 
 
@@ -56,10 +68,14 @@ class TriggerFacts:
     """A single slot, µs."""
     policy: str = "fire_once"
     threshold: float = 60.0
+    after: str = ""
+    """The job that it follows: it has no slots."""
 
     def declared(self) -> dict[str, Any]:
         said: dict[str, Any] = {"job": self.job}
-        if self.every:
+        if self.after:
+            said["after"] = {"job": self.after, "on": FOLLOWERS[self.key]}
+        elif self.every:
             said["every"] = f"{self.every}s"
         elif self.seconds:
             said["quartz"] = f"{','.join(map(str, self.seconds))} * * * * ?"
@@ -82,6 +98,7 @@ class Workload:
         said = {
             "qsched": 1,
             "namespace": "fault",
+            "groups": {name: {"limit": limit} for name, limit in LIMITS.items()},
             "jobs": {job.name: job.declared() for job in self.jobs},
             "triggers": {trigger.key: trigger.declared() for trigger in self.triggers},
         }
@@ -100,6 +117,23 @@ class Workload:
             TriggerFacts(**{**each, "seconds": tuple(each["seconds"])}) for each in facts["triggers"]
         )
         return cls(jobs, triggers)
+
+
+_TOGETHER = (
+    JobFacts("heavy", {"seconds": 0.8}, group="heavy"),
+    JobFacts("heavy_again", {"seconds": 0.8}, recovery=True, group="heavy"),
+    JobFacts("heavy_alone", {"seconds": 0.4}, overlap="queue", group="heavy"),
+    JobFacts(
+        COUNTED,
+        {"seconds": 0.2, "fail": 0.1},
+        function="count",
+        recovery=True,
+        overlap="queue",
+        keeps=True,
+    ),
+    JobFacts("follows", {"seconds": 0.02}, recovery=True),
+)
+"""Jobs that share the permits of a group, that keep data, and that run behind another."""
 
 
 def workload(start: int, seconds: float, lease: float, *, processes: bool = False) -> Workload:
@@ -128,6 +162,7 @@ def workload(start: int, seconds: float, lease: float, *, processes: bool = Fals
         JobFacts("rude", {"exits": True}),
         JobFacts("hog", {"seconds": lease * 2}, function="hog"),
         JobFacts("elsewhere", {"seconds": 0.05}, function="work_elsewhere"),
+        *_TOGETHER,
     ]
     if processes:
         jobs += [
@@ -173,7 +208,12 @@ def _triggers(start: int, seconds: float, *, processes: bool) -> list[TriggerFac
         TriggerFacts("hog", "hog", every=86_400),  # fired by hand
         TriggerFacts("elsewhere_2", "elsewhere", every=2),
         TriggerFacts(POISONED, "tick", every=2),
+        TriggerFacts("heavy_2", "heavy", every=2),
+        TriggerFacts("heavy_again_3", "heavy_again", every=3),
+        TriggerFacts("heavy_alone_3", "heavy_alone", every=3),
+        TriggerFacts("counted_1", COUNTED, every=1),
     ]
+    found += [TriggerFacts(key, "follows", after=COUNTED) for key in FOLLOWERS]
     for policy in ("fire_once", "fire_all", "skip"):
         found += [
             TriggerFacts(f"{policy}_{n}", "tick", every=1, policy=policy, threshold=2.0) for n in range(3)

@@ -22,6 +22,8 @@ class FiringsCheck(Check):
         self.released: set[tuple[int, int]] = set()
         self._group_moved: dict[str, int] = {}
         """{group: when it was last paused or resumed}"""
+        self._half_resumed: set[str] = set()
+        """Paused groups of which some triggers run again, and no sweep has come by since: the database may be away for long"""
         self._slots: dict[tuple[int, int], int] = {}
         self._left: dict[tuple[int, int | None], int] = {}
         """{(firing, fence): when a node left it although it ran, by the database's clock}: its permit is kept for a second"""
@@ -34,11 +36,14 @@ class FiringsCheck(Check):
                 group = self.mirror.triggers[move.new.id].group_name
                 if group in self.mirror.groups:
                     self._group_moved[group] = commit.at
+                    if move.new.next_run_at is not None:
+                        self._half_resumed.add(group)
         if commit.name == "sweep" and not all(
             self._is_half_paused(move, commit.at) or self._was_left(move, commit.now) or _is_left_over(move)
             for move in moves
         ):
             self.complain("swept", f"the sweep had to put right: {commit.changes}")
+        self._half_resumed &= self.mirror.groups.keys() if commit.name != "sweep" else set()
         touched = set()
         for move in moves:
             if move.table == "permits":
@@ -67,7 +72,7 @@ class FiringsCheck(Check):
         else:
             return False
         group = self.mirror.triggers[trigger_id].group_name
-        return at - self._group_moved.get(group, -_RECENTLY) < _RECENTLY
+        return group in self._half_resumed or at - self._group_moved.get(group, -_RECENTLY) < _RECENTLY
 
     @staticmethod
     def _closes(move: Moved) -> bool:
