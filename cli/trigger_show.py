@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..triggers.instant import rfc3339
+from ..triggers.schedule import note_on
 from .details import show_details
 from .exits import FAILED, NOT_FOUND, CommandError
 from .firing_list import FIRING_COLUMNS, unknown_trigger
@@ -80,7 +81,7 @@ def next_fires(settings: Settings, trigger: str, count: int, start: int | None) 
     now = database_now(store)
     definition, schedule = _compiled(item)
     slots = _slots(item, schedule, start, _at_most(item, definition, count), now)
-    notes = [_note(schedule, slot) for slot in slots]
+    notes = [note_on(schedule, slot) for slot in slots]
     if settings.output in ("json", "yaml"):
         rows = [
             {"trigger": item["name"], "at": rfc3339(s), "note": n} for s, n in zip(slots, notes, strict=True)
@@ -141,12 +142,6 @@ def _slots(item: Item, schedule: Schedule, start: int | None, count: int, now: i
         slots.append(slot)
         slot = schedule.slot_after(slot)
     return slots
-
-
-def _note(schedule: Schedule, slot: int) -> str | None:
-    inner = getattr(schedule, "inner", schedule)
-    notes = getattr(inner, "notes", None)
-    return notes(slot) if callable(notes) else None
 
 
 def _plans(item: Item, now: int) -> dict[str, Any]:

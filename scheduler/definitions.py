@@ -392,6 +392,6 @@ def _read(row: TriggerRow) -> tuple[TriggerDefinition, Schedule]:
 
 
 def _hashes_its_key(definition: TriggerDefinition) -> bool:
-    """Whether its schedule may depend on the trigger's key: an `H` field (or a word with an H, which costs only time)."""
-    texts = (definition.schedule.get("cron"), definition.schedule.get("quartz"))
-    return any("H" in str(text).upper() for text in texts if text is not None)
+    """Whether its schedule may depend on the trigger's key: a splay, an `H` field (or a word with an H, which costs only
+    time)."""
+    return definition.splay is not None or "H" in str(definition.schedule).upper()

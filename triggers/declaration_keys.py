@@ -246,6 +246,13 @@ class TriggerKeys(JobKeys, total=False):
     start_at: Time
     end_at: Annotated[Time, Field(description="inclusive")]
     max_fires: Annotated[int, _whole(1, 2**53)]
+    jitter: Annotated[
+        Duration,
+        Field(description="each firing runs up to this much later than its slot; drawn anew each time"),
+    ]
+    splay: Annotated[
+        Duration, Field(description="all slots are moved by one amount below this, which the key decides")
+    ]
     time_zone: Zone
     dst: DstKeys
     misfire: Misfire
@@ -287,7 +294,7 @@ ONLY_OF_JOBS: Final = (
 """What a trigger may say only when it declares its own job."""
 
 LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "delay", "any", "all")
-LATER: Final = frozenset((*LATER_SCHEDULES, "exclude", "calendars", "jitter", "splay", "unique_key"))
+LATER: Final = frozenset((*LATER_SCHEDULES, "exclude", "calendars", "unique_key"))
 """Keys of the format that this version refuses instead of ignoring."""
 
 OTHER_WORDS: Final = {

@@ -14,7 +14,7 @@ from .duration import format_duration
 from .instant import HOUR, MINUTE, SECOND, rfc3339
 from .retry import MARGIN, RetryPolicy
 from .retry_lint import discards_important, lint_names
-from .schedule import Bounded, Schedule
+from .schedule import Schedule, innermost
 from .yaml_scalars import OLD_BOOLEANS, Plain
 from .yaml_tree import Path
 
@@ -36,7 +36,7 @@ class Lint:
         """Note what is doubtful about one trigger, and refuse one that never fires."""
         kind = next(iter(declared.definition.schedule))
         kind_path = (kind,)
-        inner = declared.schedule.inner if isinstance(declared.schedule, Bounded) else declared.schedule
+        inner = innermost(declared.schedule)
         for remark in inner.remarks if isinstance(inner, Cron) else ():
             code = "W003" if " is read as " in remark else "W002"
             message, _, hint = remark.partition("; ")

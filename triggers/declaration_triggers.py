@@ -140,6 +140,8 @@ class Triggers:
             start_at=start_at,
             end_at=end_at,
             max_fires=said.get("max_fires"),
+            jitter=said.get("jitter"),
+            splay=said.get("splay"),
             misfire=misfire_rule(full.get("misfire")),
             retry=retry_policy(retry, source.document, path)[0],
             data=said.get("data", {}),
@@ -216,7 +218,7 @@ class _Times:
         return None if moment is None else moment.instant(self.zone)
 
 
-_OF_SLOTS = ("start_at", "end_at", "max_fires", "misfire", "dst", "time_zone")
+_OF_SLOTS = ("start_at", "end_at", "max_fires", "jitter", "splay", "misfire", "dst", "time_zone")
 
 
 def _schedule_kind(raw: Mapping[str, Any], source: Source, path: Path) -> str | None:

@@ -47,6 +47,26 @@ class Moments:
         return None if slot is None else from_instant(slot)
 
 
+def innermost(schedule: Schedule) -> Schedule:
+    """What was said of *when*, without the bounds, calendars and splay around it."""
+    while (inner := getattr(schedule, "inner", None)) is not None:
+        schedule = inner
+    return schedule
+
+
+def note_on(schedule: Schedule, slot: int) -> str | None:
+    """What a change of offset (or a calendar) does at `slot`, in words for previews; None on an ordinary slot."""
+    while True:
+        notes = getattr(schedule, "notes", None)
+        if callable(notes):
+            found: str | None = notes(slot)
+            return found
+        inner = getattr(schedule, "inner", None)
+        if inner is None:
+            return None
+        schedule = inner
+
+
 @dataclass(frozen=True, slots=True)
 class Bounded(Moments):
     """A schedule within `start_at` and `end_at`, both inclusive (instants, or None)."""

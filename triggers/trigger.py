@@ -1,6 +1,6 @@
 """A trigger's definition: when to run which job, and what happens when that goes wrong; pure values, stored as JSON."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ from .errors import DefinitionError
 from .job import digest
 from .misfire import MisfireRule
 from .retry import RetryPolicy
-from .schedule import Bounded, Schedule
+from .schedule import Schedule
 from .trigger_text import DEFAULT_GROUP as DEFAULT_GROUP
 from .trigger_text import schedule_text as schedule_text
 from .trigger_text import split_key as split_key
@@ -24,7 +24,7 @@ DEFAULT_PRIORITY = 5
 class TriggerDefinition:
     """One trigger as declared. Durations and instants are microseconds; `schedule` has exactly one kind key.
 
-    `schedule` is `{"cron": text}`, `{"quartz": text}`, `{"every": duration, "anchor"?: instant}` or `{"at": instant}`.
+    `schedule` is `{"cron": text}`, `{"every": duration, "anchor"?: instant}`, … (`compiling` knows each kind).
     """
 
     name: str
@@ -37,6 +37,16 @@ class TriggerDefinition:
     start_at: int | None = None
     end_at: int | None = None
     max_fires: int | None = None
+    exclude: tuple[str, ...] = ()
+    """Names of the calendars whose time is left out."""
+    calendars: Mapping[str, Any] = field(default_factory=dict)
+    """{name: what it says} of those: in the definition itself, so that every node leaves out the same."""
+    on_excluded: str = "skip"
+    """What becomes of a slot that is left out: skip, or next or previous (day that is not)."""
+    jitter: int | None = None
+    """How much later than its slot a firing may run; drawn anew for each slot."""
+    splay: int | None = None
+    """Within how much time the trigger's slots are moved, by an amount that its key decides."""
     misfire: MisfireRule = field(default_factory=MisfireRule)
     retry: RetryPolicy | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -61,6 +71,8 @@ class TriggerDefinition:
             spec["misfire"] = self.misfire.to_spec()
         if self.retry is not None:
             spec["retry"] = self.retry.to_spec()
+        if self.calendars:
+            spec["calendars"] = dict(self.calendars)
         if self.data:
             spec["data"] = dict(self.data)
         return spec
@@ -83,6 +95,7 @@ class TriggerDefinition:
             schedule=spec["schedule"],
             misfire=MisfireRule.from_spec(spec["misfire"]) if spec.get("misfire") else _DEFAULT_RULE,
             retry=None if spec.get("retry") is None else RetryPolicy.from_spec(spec["retry"]),
+            calendars=spec.get("calendars") or {},
             data=spec.get("data") or {},
             **plain,
         )
@@ -102,27 +115,32 @@ class TriggerDefinition:
     def schedule_digest(self) -> str:
         """Fingerprint of what decides *when*: an edit that keeps it keeps the next fire time."""
         spec = self.to_spec()
-        when = ("schedule", "time_zone", "dst_gap", "dst_overlap", "start_at", "end_at", "max_fires")
-        return digest({name: spec.get(name) for name in when})
+        return digest({name: spec.get(name) for name in _WHEN})
 
     def compile(self) -> Schedule:
-        """The schedule within its bounds, ready for arithmetic.
+        """The schedule within its bounds and outside its calendars, ready for arithmetic.
 
         Raises CronError, ZoneError, ScheduleError (the definition is wrong) or DefinitionError (an unknown kind).
         """
-        kinds = [kind for kind in self.schedule if kind in _COMPILERS]
-        if len(kinds) != 1:
+        from .compiling import Frame, Shift, compile_whole  # late: reading a list of triggers needs no engine
+
+        if missing := [name for name in self.exclude if name not in self.calendars]:
             raise DefinitionError(
-                f"trigger {self.key!r}: unknown schedule {sorted(self.schedule)}: a newer qsched may know it"
+                f"trigger {self.key!r} leaves out {', '.join(missing)}, and its definition does not say what that is:"
+                " apply it again"
             )
-        inner = _COMPILERS[kinds[0]](self)
-        if self.start_at is None and self.end_at is None:
-            return inner
-        return Bounded(inner, self.start_at, self.end_at)
+        frame = Frame(*(self.key, self.time_zone, self.dst_gap, self.dst_overlap, self.start_at, self.end_at))
+        calendars = {name: self.calendars[name] for name in self.exclude}
+        return compile_whole(self.schedule, frame, Shift(self.splay, calendars, self.on_excluded))
 
 
 _DEFAULT_RULE = MisfireRule()
-_TUPLES = frozenset({"tags", "run_on"})
+_TUPLES = frozenset({"exclude", "tags", "run_on"})
+_WHEN = (
+    *("schedule", "time_zone", "dst_gap", "dst_overlap", "start_at", "end_at", "max_fires"),
+    *("exclude", "calendars", "on_excluded", "splay"),
+)
+"""What decides when a trigger's slots are; its jitter only moves what runs."""
 _PLAIN: dict[str, Any] = {
     "time_zone": "UTC",
     "dst_gap": "run_after",
@@ -130,52 +148,14 @@ _PLAIN: dict[str, Any] = {
     "start_at": None,
     "end_at": None,
     "max_fires": None,
+    "exclude": (),
+    "on_excluded": "skip",
+    "jitter": None,
+    "splay": None,
     "priority": DEFAULT_PRIORITY,
     "paused": False,
     "tags": (),
     "run_on": (),
     "description": None,
     "renamed_from": None,
-}
-
-
-def _compile_cron(trigger: TriggerDefinition) -> Schedule:
-    from .cron import Cron  # imported late: reading a list of triggers needs no engine
-
-    dialect = "cron" if "cron" in trigger.schedule else "quartz"
-    return Cron(
-        trigger.schedule[dialect],
-        "unix" if dialect == "cron" else "quartz",
-        trigger.time_zone,
-        key=trigger.key,
-        gap=trigger.dst_gap,
-        overlap=trigger.dst_overlap,
-    )
-
-
-def _compile_every(trigger: TriggerDefinition) -> Schedule:
-    from .interval import Every
-
-    anchor = trigger.schedule.get("anchor")
-    return Every(trigger.schedule["every"], trigger.start_at or 0 if anchor is None else anchor)
-
-
-def _compile_at(trigger: TriggerDefinition) -> Schedule:
-    from .once import At
-
-    return At(trigger.schedule["at"])
-
-
-def _compile_after(trigger: TriggerDefinition) -> Schedule:
-    from .after import After
-
-    return After(trigger.schedule["after"], trigger.schedule.get("on", "succeeded"))
-
-
-_COMPILERS: dict[str, Callable[[TriggerDefinition], Schedule]] = {
-    "cron": _compile_cron,
-    "quartz": _compile_cron,
-    "every": _compile_every,
-    "at": _compile_at,
-    "after": _compile_after,
 }

@@ -39,9 +39,6 @@ IN_A_TRIGGER = [
     ("any: []", "E012", 5, 5, "not supported"),
     ("all: []", "E012", 5, 5, "not supported"),
     ("every: 5s\nexclude: [closed]", "E012", 6, 5, "not supported"),
-    ("every: 5s\njitter: 5s", "E012", 6, 5, "not supported"),
-    ("every: 5s\nsplay: 5s", "E012", 6, 5, "not supported"),
-    ("every: 5s\nsplay: 5s", "E012", 6, 5, "not supported"),
     ("every: 5s\nrun_in: proces", "E014", 6, 13, "did you mean `process`?"),
     ("priority: 3", "E013", 3, 3, "`nightly` has no schedule"),
     ("every: 5s\ncron: '* * * * *'", "E021", 6, 5, "`every` and `cron` are given"),
@@ -193,7 +190,7 @@ IN_A_FILE = [
     ("qsched: 1\nTrigers: {}\ntriggers: {a: {every: 5s, command: ls}}\n", "E011", 2, 1, "`triggers`"),
     ("qsched: 1\ncalendars: {}\ntriggers: {a: {every: 5s, command: ls}}\n", "E012", 2, 1, "not supported"),
     (
-        "qsched: 1\ndefaults: {jitter: 5s}\ntriggers: {a: {every: 5s, command: ls}}\n",
+        "qsched: 1\ndefaults: {exclude: [closed]}\ntriggers: {a: {every: 5s, command: ls}}\n",
         "E012",
         2,
         12,
@@ -276,7 +273,7 @@ IN_A_FILE = [
     ),
     (
         JOBS.replace("command: ls", "command: ls, splay: 5s") + "  a: {every: 5s, job: fetch}\n",
-        "E012",
+        "E011",
         2,
         29,
         "`splay`",

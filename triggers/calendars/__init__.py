@@ -1,0 +1,1 @@
+"""Calendars: which time is left out of a trigger's schedule."""

@@ -1,0 +1,95 @@
+"""From a definition to its schedule: its kind, then its splay, its calendars and its bounds around that."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .errors import DefinitionError
+from .schedule import Bounded, Schedule
+
+
+class Frame(NamedTuple):
+    """What a kind of schedule may need beside its own words: whose it is, and in which zone and from when it counts."""
+
+    key: str
+    time_zone: str = "UTC"
+    gap: str = "run_after"
+    overlap: str = "once"
+    start_at: int | None = None
+    end_at: int | None = None
+
+
+class Shift(NamedTuple):
+    """What moves or leaves out slots that a kind of schedule names."""
+
+    splay: int | None = None
+    calendars: Mapping[str, Mapping[str, Any]] = {}
+    """{name: what it says} of those that are left out."""
+    on_excluded: str = "skip"
+
+
+def compile_whole(said: Mapping[str, Any], frame: Frame, shift: Shift) -> Schedule:
+    """The schedule of a definition; see `TriggerDefinition.compile`."""
+    schedule = compile_schedule(said, frame)
+    if shift.splay is not None:
+        from .splay import Splayed
+
+        schedule = Splayed.of(schedule, frame.key, shift.splay)
+    if shift.calendars:
+        from .calendars.excluding import exclude
+
+        schedule = exclude(schedule, shift.calendars, shift.on_excluded, frame.time_zone)
+    if frame.start_at is None and frame.end_at is None:
+        return schedule
+    return Bounded(schedule, frame.start_at, frame.end_at)
+
+
+def compile_schedule(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    """The schedule of one kind, as a definition's `schedule` says it (and each part of a combination)."""
+    kinds = [kind for kind in said if kind in _COMPILERS]
+    if len(kinds) != 1:
+        raise DefinitionError(
+            f"trigger {frame.key!r}: unknown schedule {sorted(said)}: a newer qsched may know it"
+        )
+    return _COMPILERS[kinds[0]](said, frame)
+
+
+def _cron(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .cron import Cron
+
+    kind = "cron" if "cron" in said else "quartz"
+    return Cron(
+        said[kind],
+        "unix" if kind == "cron" else "quartz",
+        frame.time_zone,
+        key=frame.key,
+        gap=frame.gap,
+        overlap=frame.overlap,
+    )
+
+
+def _every(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .interval import Every
+
+    anchor = said.get("anchor")
+    return Every(said["every"], frame.start_at or 0 if anchor is None else anchor)
+
+
+def _at(said: Mapping[str, Any], _frame: Frame) -> Schedule:
+    from .once import At
+
+    return At(said["at"])
+
+
+def _after(said: Mapping[str, Any], _frame: Frame) -> Schedule:
+    from .after import After
+
+    return After(said["after"], said.get("on", "succeeded"))
+
+
+_COMPILERS: dict[str, Callable[[Mapping[str, Any], Frame], Schedule]] = {
+    "cron": _cron,
+    "quartz": _cron,
+    "every": _every,
+    "at": _at,
+    "after": _after,
+}
