@@ -23,10 +23,11 @@ from .payload import checked_data
 
 
 class AddOptions(TypedDict, total=False):
-    """What a trigger may say, by the names that YAML has for it; exactly one of the first six says when.
+    """What a trigger may say, by the names that YAML has for it; exactly one of the first seven says when.
 
-    `schedule` is a Cron, an Every or an At; `cron`, `quartz`, `every` and `at` are what YAML writes. `after` is another job
-    (a function marked @job, or its name) whose ends this one follows: good ones, or those that `on` says (failed, any).
+    `schedule` is a Cron, an Every or an At; `cron`, `quartz`, `every`, `at` and `delay` are what YAML writes. `after` is
+    another job (a function marked @job, or its name) whose ends this one follows: good ones, or those that `on` says
+    (failed, any).
     """
 
     schedule: Cron | Every | At
@@ -34,12 +35,15 @@ class AddOptions(TypedDict, total=False):
     quartz: str
     every: str | timedelta
     at: datetime
+    delay: str | timedelta
     after: str | Callable[..., Any]
     on: str
     time_zone: str
     start_at: datetime
     end_at: datetime
     max_fires: int
+    jitter: str | timedelta
+    splay: str | timedelta
     misfire: str | MisfireRule
     retry: RetryPolicy
     data: Mapping[str, Any]
@@ -77,6 +81,7 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
     said = {name: given[name] for name in _PLAIN if name in given}
     said |= {name: tuple(given[name]) for name in ("tags", "run_on") if name in given}
     said |= {name: to_instant(given[name]) for name in ("start_at", "end_at") if name in given}
+    said |= {name: _duration(given[name]) for name in ("jitter", "splay") if name in given}
     if "misfire" in options:
         rule = options["misfire"]
         said["misfire"] = MisfireRule(policy=rule) if isinstance(rule, str) else rule
@@ -88,8 +93,8 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
 
 
 _PLAIN = ("time_zone", "max_fires", "retry", "priority", "paused", "description", "renamed_from")
-_WHEN = ("schedule", "cron", "quartz", "every", "at", "after")
-_OF_SLOTS = ("start_at", "end_at", "max_fires", "misfire", "time_zone")
+_WHEN = ("schedule", "cron", "quartz", "every", "at", "delay", "after")
+_OF_SLOTS = ("start_at", "end_at", "max_fires", "jitter", "splay", "misfire", "time_zone")
 
 
 def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
@@ -156,6 +161,7 @@ _WRITTEN: Mapping[str, Callable[[Any], Any]] = {
     "quartz": str,
     "every": _duration,
     "at": to_instant,
+    "delay": _duration,
 }
 
 

@@ -14,7 +14,7 @@ from .store.firing_rows import insert_firings
 from .store.job_rows import JobHead, JobRow
 from .store.trigger_rows import DONE, RETIRED, WAITING, ClockChange, DefinitionChange, NewTrigger, TriggerRow
 from .store.tx import Tx
-from .stored import PAUSED, Stored, closing_row, next_slot, reason_for, span_owed
+from .stored import PAUSED, Stored, closing_row, next_slot, reason_for, span_owed, waits_for_end
 
 BY_FILE = "declared paused"
 
@@ -235,9 +235,11 @@ class _Writing:
             overlap=self._overlap(job),
             skip_after=skip_after(trigger),
             next_fire_at=slot,
-            next_run_at=None if held else slot,
+            next_run_at=Stored(trigger, schedule).run_time(slot, held=held),
             watermark=self.now,
             limit_key=self._limit(job),
+            jitter=trigger.jitter,
+            delay=trigger.delay,
         )
 
     def _definition(self, each: Prepared, row: TriggerRow) -> DefinitionChange:
@@ -263,6 +265,8 @@ class _Writing:
             overlap=self._overlap(job),
             skip_after=skip_after(trigger),
             limit_key=self._limit(job),
+            jitter=trigger.jitter,
+            delay=trigger.delay,
         )
 
     def _close(self, each: Prepared, row: TriggerRow) -> int | None:
@@ -293,10 +297,12 @@ class _Writing:
             return
         watermark = row.watermark if row.state == RETIRED else self._close(each, row)
         slot = next_slot(each.schedule, trigger.max_fires, row, after=max(self.now, watermark or 0))
-        if slot is None and change.kind == REVIVE and trigger.after is None:
+        waits = waits_for_end(each.schedule, row)
+        if slot is None and change.kind == REVIVE and trigger.after is None and not waits:
             self.written.warnings.append(f"trigger {change.key!r} has no slot any more, and is done")
-        self.clocks.append(ClockChange(row.id, row.version, slot, None if held else slot, watermark))
-        state = DONE if slot is None else WAITING
+        run_at = Stored(trigger, each.schedule).run_time(slot, held=held)
+        self.clocks.append(ClockChange(row.id, row.version, slot, run_at, watermark))
+        state = DONE if slot is None and not waits else WAITING
         if state != row.state:
             self.states.append((row.id, state))
         self.next_of[row.id] = slot

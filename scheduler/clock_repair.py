@@ -22,7 +22,7 @@ from .store.trigger_rows import (
     write_states,
 )
 from .store.tx import Tx
-from .stored import Stored, next_slot
+from .stored import Stored, next_slot, waits_for_end
 from .turns import Turns
 
 FAR = 400 * DAY
@@ -70,7 +70,7 @@ def _repair(tx: Tx, row: TriggerRow, stored: Stored) -> bool:
         set_error(tx, row.id, "poison", stored.problem or "its definition cannot be read")
         return True
     slot, run_at = _rightly(row, stored, tx.now())
-    state = DONE if slot is None else WAITING
+    state = DONE if slot is None and not waits_for_end(stored.schedule, row) else WAITING
     if (slot, run_at, state) == (row.next_fire_at, row.next_run_at, row.state):
         return False
     write_clocks(tx, [ClockChange(row.id, row.version, slot, run_at, row.watermark)])
@@ -92,12 +92,10 @@ def _rightly(row: TriggerRow, stored: Stored, now: int) -> tuple[int | None, int
     if slot is None or row.held:
         return slot, None
     # A jittered one runs before the slot after.
-    run_at = row.next_run_at
-    if run_at is None or slot != row.next_fire_at or run_at < slot:
-        return slot, slot
-    if run_at > slot:
-        after = stored.schedule.slot_after(slot)
-        run_at = slot if after is not None and run_at >= after else run_at
+    run_at, rightly = row.next_run_at, stored.run_time(slot)
+    assert rightly is not None
+    if run_at is None or slot != row.next_fire_at or not slot <= run_at <= rightly:
+        return slot, rightly
     return slot, run_at
 
 
@@ -120,6 +118,7 @@ def _make_clocks(tx: Tx, ids: Collection[int]) -> int:
                 overlap_of(job.spec, job.loaded, defaults),
                 *(definition_hash(row.definition_digest), skip_after(stored.definition)),
                 *(None, None, last_decided(tx, row.id) or tx.now()),
+                *(stored.definition.jitter, stored.definition.delay),
             ),
         )
         made += 1

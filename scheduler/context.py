@@ -53,6 +53,8 @@ class RunRequest:
     job_id: int = 0
     followed: bool = False
     """Triggers follow its job's ends: how it ends is looked at more closely."""
+    delayed: bool = False
+    """Its trigger's next slot counts from its end: likewise."""
     saved: Mapping[str, Any] | None = None
     """What the job kept from its runs before; None for a job that keeps nothing."""
     follows: int | None = None

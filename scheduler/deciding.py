@@ -66,6 +66,7 @@ class Deciding:
             next_run_at=clock.next_run_at,
             max_fires=definition.max_fires,
             fires=clock.fires,
+            after_end=definition.delay is not None,
         )
         exclusive = clock.overlap != "allow"
         if exclusive and not permits.known(permit_key(case.job.id)):
@@ -103,7 +104,7 @@ class Deciding:
             last = decision.rows[-1].scheduled_at if decision.rows else decision.watermark
             jobs = () if clock.retrying == OF_ANOTHER_JOB else (clock.job_id,)
             supersede_retries(self._tx, clock.id, jobs, last, followed=case.job.followed)
-        self._clocks.append(_advanced(clock, decision))
+        self._clocks.append(_advanced(case, decision))
         if decision.done:
             self._finished.append(clock.id)
         self._desk.taken.decided.append(clock.id)
@@ -200,7 +201,8 @@ class Deciding:
             take_rows.request_cancel(self._tx, self._cancelling, OVERLAP)
 
 
-def _advanced(clock: DueClock, decision: Decision) -> tuple[Any, ...]:
+def _advanced(case: Case, decision: Decision) -> tuple[Any, ...]:
+    clock, slot = case.clock, decision.next_fire_at
     ran = [row.scheduled_at for row in decision.rows if row.runs]
     missed = [row.scheduled_at for row in decision.rows if row.reason == "misfire"]
     return (
@@ -208,8 +210,8 @@ def _advanced(clock: DueClock, decision: Decision) -> tuple[Any, ...]:
         clock.version,
         clock.next_run_at,
         clock.version + 1,
-        decision.next_fire_at,
-        decision.next_fire_at,
+        slot,
+        None if slot is None else case.trigger.run_time(slot),
         decision.watermark,
         clock.fires + decision.fires,
         clock.misfires + decision.misfires,

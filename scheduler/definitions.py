@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..triggers.errors import TriggerError, ZoneError
 from ..triggers.instant import SECOND
+from ..triggers.jitter import run_time
 from ..triggers.job import JobDefinition, JobPolicies
 from ..triggers.schedule import Schedule
 from ..triggers.trigger import SPEC_VERSION, TriggerDefinition, trigger_key
@@ -54,6 +55,11 @@ class CompiledTrigger:
     definition: TriggerDefinition
     """Shared by all triggers with this spec: it bears nobody's name, so ask `key` for that."""
     schedule: Schedule
+
+    def run_time(self, slot: int) -> int:
+        """When the slot may run: with its jitter."""
+        jitter = self.definition.jitter
+        return slot if jitter is None else run_time(self.key, slot, jitter, self.schedule)
 
 
 @dataclass(frozen=True, slots=True)

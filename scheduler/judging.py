@@ -32,6 +32,7 @@ def rows_of(tx: Tx, ended: Sequence[Ended]) -> dict[int, OpenFiring]:
         for each in ended
         if each.request.exclusive
         or each.request.followed
+        or each.request.delayed
         or (each.outcome is not None and each.outcome.kind != SUCCEEDED)
     ]
     return open_firings(tx, wanted)
@@ -80,6 +81,7 @@ class Judging:
             limit_key=row.limit_key,
             job_id=row.job_id,
             followed=request.followed,
+            delayed=request.delayed,
             saved=outcome.saved,
             output=outcome.output,
         )

@@ -86,4 +86,5 @@ def _ending(row: OpenFiring, incarnation: int, now: int) -> Ending:
         started_at=row.started_at,
         job_id=row.job_id,
         followed=True,
+        delayed=True,
     )

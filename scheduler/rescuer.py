@@ -264,6 +264,7 @@ def _ending(firing: OpenFiring, who: Mapping[int, Owner], now: int, *, final: bo
         limit_key=firing.limit_key,
         job_id=firing.job_id,
         followed=True,
+        delayed=True,
     )
 
 

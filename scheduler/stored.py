@@ -2,21 +2,55 @@
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..triggers.decide import Due, counted, owed
+from ..triggers.delay import Delay
 from ..triggers.errors import QschedError
+from ..triggers.jitter import run_time
 from ..triggers.misfire import MisfireRule
-from ..triggers.schedule import Schedule
+from ..triggers.schedule import Schedule, innermost
 from ..triggers.trigger import TriggerDefinition
 from .firing import SKIPPED, NewFiring
-
-if TYPE_CHECKING:
-    from .store.trigger_rows import TriggerRow
 
 PAUSED = "paused"
 EDITED = "edited"
 ERROR = "error"
+
+
+class Row(Protocol):
+    """What is asked of a trigger's row (the store's TriggerRow is one)."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def spec(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def job_id(self) -> int: ...
+    @property
+    def job_name(self) -> str: ...
+    @property
+    def precedence(self) -> int: ...
+    @property
+    def overlap(self) -> str: ...
+    @property
+    def next_fire_at(self) -> int | None: ...
+    @property
+    def next_run_at(self) -> int | None: ...
+    @property
+    def fires(self) -> int: ...
+    @property
+    def held(self) -> bool: ...
+    @property
+    def awaits(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +62,7 @@ class Stored:
     problem: str | None = None
 
     @classmethod
-    def of(cls, row: "TriggerRow") -> "Stored":
+    def of(cls, row: Row) -> "Stored":
         """Read and compile a row's definition; never raises for what is wrong with it."""
         return cls.of_definition(row.group, row.name, row.spec)
 
@@ -48,6 +82,14 @@ class Stored:
     def max_fires(self) -> int | None:
         return None if self.definition is None else self.definition.max_fires
 
+    def run_time(self, slot: int | None, *, held: bool = False) -> int | None:
+        """When the slot may run, with its jitter; None for none, and of what is held."""
+        if slot is None or held:
+            return None
+        if self.definition is None or self.schedule is None:
+            return slot
+        return run_time(self.definition.key, slot, self.definition.jitter, self.schedule)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -58,7 +100,7 @@ class Span:
     slots: int
 
 
-def span_owed(row: "TriggerRow", stored: Stored, *, now: int) -> Span | None:
+def span_owed(row: Row, stored: Stored, *, now: int) -> Span | None:
     """What the trigger still owes at `now`; of a definition that cannot be read any more only the oldest slot is known."""
     if row.next_fire_at is None or row.next_fire_at > now:
         return None
@@ -77,7 +119,7 @@ def span_owed(row: "TriggerRow", stored: Stored, *, now: int) -> Span | None:
     return None if found is None else Span(*found)
 
 
-def closing_row(row: "TriggerRow", span: Span, *, now: int, reason: str, cluster: int) -> NewFiring:
+def closing_row(row: Row, span: Span, *, now: int, reason: str, cluster: int) -> NewFiring:
     """The one `skipped` row that stands for `span`; `reason` is paused, edited or error."""
     return NewFiring(
         cluster=cluster,
@@ -99,14 +141,19 @@ def closing_row(row: "TriggerRow", span: Span, *, now: int, reason: str, cluster
     )
 
 
-def next_slot(schedule: Schedule, max_fires: int | None, row: "TriggerRow", *, after: int) -> int | None:
-    """The first slot after `after` of a trigger that may still fire; None when it is done."""
-    if max_fires is not None and row.fires >= max_fires:
+def next_slot(schedule: Schedule, max_fires: int | None, row: Row, *, after: int) -> int | None:
+    """The first slot after `after` of a trigger that may still fire; None when it is done, or `waits_for_end`."""
+    if (max_fires is not None and row.fires >= max_fires) or waits_for_end(schedule, row):
         return None
     return schedule.slot_after(after)
 
 
-def reason_for(row: "TriggerRow") -> str:
+def waits_for_end(schedule: Schedule, row: Row) -> bool:
+    """Whether the trigger's next slot counts from the end of a firing that has not ended: whoever ends it will set it."""
+    return row.awaits and isinstance(innermost(schedule), Delay)
+
+
+def reason_for(row: Row) -> str:
     """Why the slots that a trigger owes have not run, when somebody moves it now."""
     if row.state == ERROR:
         return ERROR

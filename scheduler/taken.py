@@ -150,6 +150,7 @@ class Starting(NamedTuple):
             incarnation=firing.incarnation or 0,
             job_id=self.known.id,
             followed=self.known.followed,
+            delayed=trigger.definition.delay is not None,
             saved=_NO_DATA if self.known.policies.persist_data else None,
         )
 
@@ -190,6 +191,7 @@ def request_again(firing: DueFiring, runs: Runs, who: Identity, now: int) -> Run
         incarnation=who.incarnation,
         job_id=firing.job_id,
         followed=runs.known.followed,
+        delayed=trigger is not None and trigger.definition.delay is not None,
         saved=_NO_DATA if runs.known.policies.persist_data else None,
         follows=firing.of_firing if firing.reason == "after" else None,
     )

@@ -10,7 +10,7 @@ from .store.database import Store
 from .store.firing_rows import insert_firings
 from .store.trigger_rows import DONE, RETIRED, WAITING, ClockChange, TriggerRow
 from .store.tx import Tx
-from .stored import PAUSED, Span, Stored, closing_row, next_slot, span_owed
+from .stored import PAUSED, Span, Stored, closing_row, next_slot, span_owed, waits_for_end
 
 CHUNK = 500
 """So many triggers are moved in one transaction; more are moved in several."""
@@ -79,7 +79,9 @@ class Turns:
     def catch_up(self, row: TriggerRow, *, held: bool) -> None:
         """Go on with what is owed: the trigger's misfire rule has its say."""
         if row.state == WAITING:
-            run_at = None if held else row.next_fire_at
+            run_at = (
+                None if held else row.next_fire_at
+            )  # what is owed has waited long enough without its jitter
             self._clocks.append(ClockChange(row.id, row.version, row.next_fire_at, run_at, row.watermark))
 
     def restart(self, row: TriggerRow, stored: Stored, *, reason: str) -> None:
@@ -87,8 +89,10 @@ class Turns:
         self._close(row, stored, reason)
         assert stored.schedule is not None
         slot = next_slot(stored.schedule, stored.max_fires, row, after=self.now)
-        self._clocks.append(ClockChange(row.id, row.version, slot, None if row.held else slot, self.now))
-        self._states.append((row.id, DONE if slot is None else WAITING))
+        run_at = stored.run_time(slot, held=row.held)
+        self._clocks.append(ClockChange(row.id, row.version, slot, run_at, self.now))
+        done = slot is None and not waits_for_end(stored.schedule, row)
+        self._states.append((row.id, DONE if done else WAITING))
         self._tell(row, slot)
 
     def retire(self, row: TriggerRow, *, reason: str) -> None:
@@ -110,8 +114,10 @@ class Turns:
         slot = row.next_fire_at
         if slot is None or slot <= self.now:
             slot = next_slot(stored.schedule, stored.max_fires, row, after=max(self.now, watermark or 0))
-        self._clocks.append(ClockChange(row.id, row.version, slot, None if held else slot, watermark))
-        if slot is None:
+        self._clocks.append(
+            ClockChange(row.id, row.version, slot, stored.run_time(slot, held=held), watermark)
+        )
+        if slot is None and not waits_for_end(stored.schedule, row):
             self._states.append((row.id, DONE))
         if slot != row.next_fire_at:
             self._tell(row, slot)

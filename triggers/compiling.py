@@ -80,6 +80,12 @@ def _at(said: Mapping[str, Any], _frame: Frame) -> Schedule:
     return At(said["at"])
 
 
+def _delay(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .delay import Delay
+
+    return Delay(said["delay"], frame.start_at)
+
+
 def _after(said: Mapping[str, Any], _frame: Frame) -> Schedule:
     from .after import After
 
@@ -91,5 +97,6 @@ _COMPILERS: dict[str, Callable[[Mapping[str, Any], Frame], Schedule]] = {
     "quartz": _cron,
     "every": _every,
     "at": _at,
+    "delay": _delay,
     "after": _after,
 }

@@ -29,6 +29,8 @@ class Due(NamedTuple):
     """That slot and its jitter; equal to it without jitter."""
     max_fires: int | None = None
     fires: int = 0
+    after_end: bool = False
+    """Its next slot counts from the end of what runs now: while something of it runs there is none."""
 
     @property
     def run_at(self) -> int:
@@ -61,7 +63,7 @@ class Decision(NamedTuple):
 
     rows: tuple[Row, ...]
     next_fire_at: int | None
-    """The oldest slot still undecided; None when there is none any more."""
+    """The oldest slot still undecided; None when there is none any more, or none until what runs has ended."""
     watermark: int
     """The last slot decided; always before next_fire_at."""
     fires: int
@@ -104,7 +106,7 @@ def decide(due: Due, *, busy: bool, capacity: int, now: int) -> Decision | None:
         rows = _incident(due, now)
     else:
         rows = _on_time(due, now, capacity)
-    return _advance(due, rows)
+    return _advance(due, rows, now)
 
 
 def _one_on_time(due: Due, capacity: int, now: int) -> Decision | None:
@@ -116,6 +118,7 @@ def _one_on_time(due: Due, capacity: int, now: int) -> Decision | None:
         or due.overlap != "allow"
         or due.max_fires is not None
         or due.next_run_at > slot
+        or due.after_end
         or capacity < 1
     ):
         return None
@@ -347,17 +350,20 @@ def _first(due: Due, last: int, most: int) -> list[int]:
     return slots
 
 
-def _advance(due: Due, rows: list[Row]) -> Decision:
+def _advance(due: Due, rows: list[Row], now: int) -> Decision:
     """The decision that writes `rows`: the trigger goes on with the first slot after the last one decided."""
     watermark = rows[-1].scheduled_at
     fires = sum(row.runs for row in rows)
     exhausted = due.max_fires is not None and fires >= _fires_left(due)
-    following = None if exhausted else due.schedule.slot_after(watermark)
+    following = None
+    waits = due.after_end and fires > 0 and not exhausted
+    if not exhausted and not waits:
+        following = due.schedule.slot_after(now if due.after_end else watermark)
     return Decision(
         rows=tuple(rows),
         next_fire_at=following,
         watermark=watermark,
         fires=fires,
         misfires=sum(row.covers for row in rows if row.reason == MISFIRE),
-        done=following is None,
+        done=following is None and not waits,
     )

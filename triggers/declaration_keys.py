@@ -237,6 +237,7 @@ class TriggerKeys(JobKeys, total=False):
     every: Annotated[Duration, Field(description="a fixed interval")]
     anchor: Annotated[Time, Field(description="where `every` counts from; else start_at, else the epoch")]
     at: Annotated[Time, Field(description="once")]
+    delay: Annotated[Duration, Field(description="so long after the end of the run before")]
     after: Annotated[
         AfterKeys,
         BeforeValidator(_short_after),
@@ -277,7 +278,7 @@ class FileKeys(TypedDict, total=False):
     triggers: dict[str, TriggerKeys]
 
 
-SCHEDULES: Final = ("cron", "quartz", "every", "at", "after")
+SCHEDULES: Final = ("cron", "quartz", "every", "at", "delay", "after")
 KINDS: Final = ("python", "command", "http")
 POLICIES_OF_JOBS: Final = tuple(PolicyKeys.__annotations__)
 ONLY_OF_JOBS: Final = (
@@ -293,7 +294,7 @@ ONLY_OF_JOBS: Final = (
 )
 """What a trigger may say only when it declares its own job."""
 
-LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "delay", "any", "all")
+LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "any", "all")
 LATER: Final = frozenset((*LATER_SCHEDULES, "exclude", "calendars", "unique_key"))
 """Keys of the format that this version refuses instead of ignoring."""
 

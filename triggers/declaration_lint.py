@@ -43,6 +43,8 @@ class Lint:
             complain(declared.source, declared.path, Wrong(code, message, hint, kind_path))
         if kind == "after":
             return
+        if kind == "delay" and declared.schedule.slot_after(self.now) is not None:
+            return  # no slot comes while it runs or waits for its retry: nothing to fit between
         if declared.schedule.slot_after(self.now) is None:
             self._over(declared, kind)
         self._retry(declared, inner, kind)
@@ -52,6 +54,8 @@ class Lint:
         if start_at is not None and end_at is not None and start_at > end_at:
             return  # an error of its own
         last = declared.schedule.latest_before(self.now)
+        if last is None and kind == "delay":
+            last = end_at  # when it has run is in the ledger only
         if last is None:
             hint = "correct start_at or end_at"
             message = f"no slot of `{kind}` lies within start_at and end_at, so it can never fire"

@@ -220,6 +220,8 @@ class _Times:
 
 _OF_SLOTS = ("start_at", "end_at", "max_fires", "jitter", "splay", "misfire", "dst", "time_zone")
 
+_NO_EFFECT = {"every": ("dst",), "at": ("dst",), "delay": ("dst", "splay")}
+
 
 def _schedule_kind(raw: Mapping[str, Any], source: Source, path: Path) -> str | None:
     kinds = [key for key in raw if key in SCHEDULES]
@@ -249,10 +251,11 @@ def _check(raw: Mapping[str, Any], kind: str | None, source: Source, path: Path)
                 f"`{key}` has no meaning for a trigger that follows another job: it has no slots of its own"
             )
             complain(source, path, Wrong("E026", message, "remove it", (key,), True))
-    if "dst" in raw and kind in ("every", "at"):
-        message = f"`dst` has no effect on `{kind}`, which counts elapsed time" if kind == "every" else (
-            "`dst` has no effect on `at`")  # fmt: skip
-        complain(source, path, Wrong("W006", message, "remove it", ("dst",), True))
+    for key in _NO_EFFECT.get(kind or "", ()):
+        if key in raw:
+            why = "" if kind == "at" or key == "splay" else ", which counts elapsed time"
+            message = f"`{key}` has no effect on `{kind}`{why}"
+            complain(source, path, Wrong("W006", message, "remove it", (key,), True))
     misfire = raw.get("misfire")
     if isinstance(misfire, Mapping):
         policy = misfire.get("policy") or source.defaults.get("misfire", {}).get("policy", "fire_once")

@@ -106,6 +106,12 @@ class TriggerDefinition:
         job = self.schedule.get("after")
         return None if job is None else (str(job), str(self.schedule.get("on", "succeeded")))
 
+    @property
+    def delay(self) -> int | None:
+        """How long (µs) after the end of its run the next slot comes; None of what has slots by itself."""
+        delay = self.schedule.get("delay")
+        return None if delay is None else int(delay)
+
     def digest(self) -> str:
         """Fingerprint of everything but what only says where it came from (`renamed_from`)."""
         spec = self.to_spec()

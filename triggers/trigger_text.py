@@ -33,6 +33,8 @@ def schedule_text(schedule: Mapping[str, Any]) -> str:
         )
     if isinstance(instant := schedule.get("at"), int):
         return f"at {rfc3339(instant)}"
+    if isinstance(delay := schedule.get("delay"), int):
+        return f"delay {format_duration(delay)}"
     if isinstance(job := schedule.get("after"), str):
         return f"after {job}" if schedule.get("on") == "succeeded" else f"after {job} ({schedule.get('on')})"
     return f"unknown {sorted(schedule)}"

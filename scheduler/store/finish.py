@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, LOST, RUNNING
+from .after_end import set_next
 from .followers import End, follow, followers
 from .ledger_tables import attempts, firings, outputs
 from .permit_rows import free_permits
@@ -45,6 +46,8 @@ class Ending(NamedTuple):
     job_id: int = 0
     followed: bool = False
     """Triggers may follow its end."""
+    delayed: bool = False
+    """Its own trigger's next slot may count from its end."""
     saved: str | None = None
     """What its job keeps for its next run, where this one changed it: JSON text."""
     output: str | None = None
@@ -93,6 +96,8 @@ def finish(tx: Tx, endings: Sequence[Ending]) -> Sequence[Ending]:
     free_permits(tx, [(each.limit_key, each.firing_id, each.fence) for each in endings if each.limit_key])
     _touch_triggers(tx, endings)
     _keep_what_they_leave(tx, endings)
+    ends = [each for each in endings if each.delayed and each.state != DUE]
+    set_next(tx, {each.trigger_id: each.finished_at for each in ends if each.trigger_id is not None})
     follow(
         tx,
         [End(each.firing_id, each.job_id, each.state) for each in endings if _is_followed(each)],
@@ -212,7 +217,7 @@ def _ended(ending: Ending, dropped: str, why: str) -> Ending:
 
 
 def _touches(ending: Ending) -> bool:
-    return ending.state == DUE or ending.pause_trigger
+    return ending.state == DUE or ending.pause_trigger or ending.delayed
 
 
 def _compare_and_set(tx: Tx, endings: list[Ending], *, again: bool) -> None:

@@ -19,7 +19,7 @@ from .tx import Tx
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every revision of the schema, oldest first; a test holds them equal to the migrations folder."""
 
 HEAD = REVISIONS[-1]

@@ -12,6 +12,7 @@ from ...triggers.retry import LONGEST_DELAY
 from ..firing import permit_key
 from .job_rows import make_job_permits
 from .permit_rows import hold_permits, lock_limits
+from .trigger_rows import AWAITS_END
 from .tx import Tx
 from .waiting_retries import OF_ANOTHER_JOB
 
@@ -297,10 +298,12 @@ _TRIGGERS = (
     " LEFT JOIN qsched_paused_groups g ON g.cluster = t.cluster AND g.group_name = t.group_name"
     " WHERE t.cluster = ? AND t.id > ? AND t.id <= ? AND (c.id IS NULL OR c.cluster <> t.cluster OR c.job_id <> t.job_id"
     " OR t.state NOT IN ('waiting', 'done', 'error', 'retired')"
-    " OR (t.state = 'waiting' AND t.paused_at IS NULL AND g.paused_at IS NULL AND c.next_run_at IS NULL)"
+    " OR (t.state = 'waiting' AND t.paused_at IS NULL AND g.paused_at IS NULL AND c.next_run_at IS NULL"
+    f" AND NOT {AWAITS_END})"
     " OR (c.next_run_at IS NOT NULL AND (t.state <> 'waiting' OR t.paused_at IS NOT NULL OR g.paused_at IS NOT NULL))"
-    " OR (t.state = 'waiting' AND (c.next_fire_at IS NULL OR c.next_fire_at <= c.watermark"
-    " OR c.next_run_at <> c.next_fire_at OR c.next_fire_at > ?)))"
+    f" OR (t.state = 'waiting' AND ((c.next_fire_at IS NULL AND NOT {AWAITS_END}) OR c.next_fire_at <= c.watermark"
+    " OR c.next_run_at < c.next_fire_at OR c.next_run_at > c.next_fire_at + COALESCE(c.jitter, 0)"
+    " OR c.next_fire_at > ?)))"
 )
 
 
@@ -330,12 +333,13 @@ def last_decided(tx: Tx, trigger_id: int) -> int | None:
 
 def insert_clock(tx: Tx, values: tuple[int | str | None, ...]) -> None:
     """A clock where there is none: (id, job id, precedence, overlap, definition's hash, skip_after, next fire, next run,
-    watermark)."""
+    watermark, jitter, delay)."""
     from .tables import trigger_clocks
 
     columns = (
         *("cluster", "id", "job_id", "precedence", "overlap", "definition_hash", "skip_after"),
-        *("next_fire_at", "next_run_at", "watermark", "version", "fires", "misfires", "retrying"),
+        *("next_fire_at", "next_run_at", "watermark", "jitter", "delay"),
+        *("version", "fires", "misfires", "retrying"),
     )
     tx.insert_missing(trigger_clocks, columns, [(tx.cluster, *values, 1, 0, 0, 0)])
 

@@ -147,6 +147,8 @@ trigger_clocks = table(
     Column("last_misfire_at", Big),
     Column("retrying", SmallInteger, nullable=False),  # a retry of an earlier slot may be waiting
     Column("limit_key", String(100)),  # the permits of its job's limited group
+    Column("jitter", Big),  # how far next_run_at may lie behind next_fire_at
+    Column("delay", Big),  # its next slot counts from the end of its firing, whoever writes that
     Index(
         "ix_qsched_trigger_clocks_due",
         "cluster",

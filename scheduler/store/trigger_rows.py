@@ -62,6 +62,8 @@ class TriggerRow(NamedTuple):
     group_paused_at: int | None
     spec_version: int = 1
     limit_key: str | None = None
+    awaits: bool = False
+    """Of a trigger whose slots count from ends: a firing of it has not ended."""
 
     @property
     def key(self) -> str:
@@ -96,6 +98,8 @@ class NewTrigger(NamedTuple):
     next_run_at: int | None
     watermark: int
     limit_key: str | None
+    jitter: int | None
+    delay: int | None
 
 
 class ClockChange(NamedTuple):
@@ -127,12 +131,20 @@ class DefinitionChange(NamedTuple):
     overlap: str
     skip_after: int | None
     limit_key: str | None
+    jitter: int | None
+    delay: int | None
 
 
 def definition_hash(digest: str) -> int:
     """The part of a definition's digest that fits into the hot row: who knows it need not read the definition."""
     return int(digest[:15], 16)
 
+
+# Its newest firing is the only one that a trigger waits for: while that runs, none is decided behind it.
+AWAITS_END = (
+    "(c.delay IS NOT NULL AND EXISTS (SELECT 1 FROM qsched_firings w WHERE w.trigger_id = c.id"
+    " AND w.scheduled_at >= COALESCE(c.last_fire_at, 0) AND w.state IN ('due', 'running')))"
+)
 
 _HEADS = (
     "SELECT t.id, t.group_name, t.name, t.namespace, t.state, t.definition_digest, t.schedule_digest, t.job_id, j.name,"
@@ -144,7 +156,7 @@ _ROWS = (
     "SELECT t.id, t.group_name, t.name, t.namespace, t.job_id, t.spec, t.definition_digest, t.schedule_digest, t.state,"
     " t.error, t.paused_at, t.paused_by, t.paused_until, t.paused_reason, c.precedence, c.overlap, c.next_fire_at,"
     " c.next_run_at, c.watermark, c.version, c.fires, COALESCE(j.name, ''), g.paused_at, t.spec_version,"
-    " c.limit_key"
+    f" c.limit_key, CASE WHEN {AWAITS_END} THEN 1 ELSE 0 END"
     " FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id LEFT JOIN qsched_jobs j ON j.id = t.job_id"
     " LEFT JOIN qsched_paused_groups g ON g.cluster = t.cluster AND g.group_name = t.group_name WHERE "
 )
@@ -206,7 +218,7 @@ def stopped_in_group(tx: Tx, group: str, limit: int) -> list[int]:
     rows = tx.run(
         "SELECT t.id FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
         " WHERE t.cluster = ? AND t.group_name = ? AND t.state = ? AND t.paused_at IS NULL"
-        " AND c.next_run_at IS NULL ORDER BY t.id LIMIT ?",
+        f" AND c.next_run_at IS NULL AND NOT {AWAITS_END} ORDER BY t.id LIMIT ?",
         *(tx.cluster, group, WAITING, limit),
     )
     return [row[0] for row in rows]
@@ -303,13 +315,24 @@ def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) ->
             "skip_after",
             "next_fire_at",
         ),
-        *("next_run_at", "watermark", "version", "fires", "misfires", "retrying", "limit_key"),
+        *(
+            "next_run_at",
+            "watermark",
+            "version",
+            "fires",
+            "misfires",
+            "retrying",
+            "limit_key",
+            "jitter",
+            "delay",
+        ),
     )
     clocks = [
         (
             *(trigger_id, tx.cluster, row.job_id, row.precedence, row.overlap),
             *(definition_hash(row.digest), row.skip_after),
             *(row.next_fire_at, row.next_run_at, row.watermark, 1, 0, 0, 0, row.limit_key),
+            *(row.jitter, row.delay),
         )
         for trigger_id, row in zip(ids, rows, strict=True)
     ]
@@ -332,11 +355,14 @@ def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | 
     )
     _update_clocks(
         tx,
-        ("version", "job_id", "precedence", "overlap", "definition_hash", "skip_after", "limit_key"),
+        (
+            *("version", "job_id", "precedence", "overlap", "definition_hash", "skip_after", "limit_key"),
+            *("jitter", "delay"),
+        ),
         [
             (
                 *(row.id, row.version, row.version + 1, row.job_id, row.precedence, row.overlap),
-                *(definition_hash(row.digest), row.skip_after, row.limit_key),
+                *(definition_hash(row.digest), row.skip_after, row.limit_key, row.jitter, row.delay),
             )
             for row in rows
         ],

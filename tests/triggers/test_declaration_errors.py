@@ -35,7 +35,6 @@ IN_A_TRIGGER = [
     ("rrule: FREQ=DAILY", "E012", 5, 5, "`rrule` is not supported by this version yet"),
     ("calendar_interval: {months: 1}", "E012", 5, 5, "not supported"),
     ("daily_window: {every: 5m}", "E012", 5, 5, "not supported"),
-    ("delay: 5m", "E012", 5, 5, "not supported"),
     ("any: []", "E012", 5, 5, "not supported"),
     ("all: []", "E012", 5, 5, "not supported"),
     ("every: 5s\nexclude: [closed]", "E012", 6, 5, "not supported"),
