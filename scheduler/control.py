@@ -15,7 +15,7 @@ from .errors import Conflict, ConstraintHit, Refused, StoreUnavailable, UnknownT
 from .firing import NewFiring
 from .groups import end_group_pauses, pause_group, resume_group
 from .payload import checked_data
-from .store import definition_rows, job_rows, trigger_rows, waiting_rows
+from .store import definition_rows, job_rows, trigger_lists, trigger_rows, waiting_rows
 from .store.database import Store
 from .store.firing_rows import insert_firings
 from .store.trigger_rows import ERROR, RETIRED, TriggerRow
@@ -217,7 +217,7 @@ def find(tx: Tx, keys: Sequence[str], *, retired: bool = False) -> dict[str, int
 def _unknown(tx: Tx, key: str, *, gone: bool) -> UnknownTrigger:
     if gone:
         return UnknownTrigger(f"trigger {key!r} is retired", hint="declare it again and apply")
-    close = get_close_matches(key, trigger_rows.trigger_keys(tx), 1)
+    close = get_close_matches(key, trigger_lists.trigger_keys(tx), 1)
     hint = f"did you mean {close[0]!r}?" if close else "`qsched triggers list` shows them all"
     return UnknownTrigger(f"no trigger {key!r}", hint=hint)
 

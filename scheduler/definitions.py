@@ -5,16 +5,19 @@ import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ..triggers.errors import TriggerError, ZoneError
+from ..triggers.errors import TriggerError
 from ..triggers.instant import SECOND
-from ..triggers.jitter import run_time
 from ..triggers.job import JobDefinition, JobPolicies
 from ..triggers.schedule import Schedule
 from ..triggers.trigger import SPEC_VERSION, TriggerDefinition, trigger_key
 from .clock import Clock
+from .compiled import CompiledTrigger as CompiledTrigger
+from .compiled import Poison as Poison
+from .compiled import Undecidable as Undecidable
+from .compiled import hashes_its_key, read_definition
 from .effective import job_policies
 from .errors import JobUnloadable
 from .loaded_job import LoadedJob
@@ -35,31 +38,6 @@ _BACKOFF = (1.0, 60.0)
 """Seconds for which an undecidable trigger is left to others: first and longest."""
 
 log = logging.getLogger("qsched.definitions")
-
-
-class Poison(Exception):
-    """A definition that no node can read: the trigger goes to `error` at once."""
-
-
-class Undecidable(Exception):
-    """This node cannot decide the trigger; another may."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledTrigger:
-    """A trigger ready for decisions."""
-
-    id: int
-    hash: int
-    key: str
-    definition: TriggerDefinition
-    """Shared by all triggers with this spec: it bears nobody's name, so ask `key` for that."""
-    schedule: Schedule
-
-    def run_time(self, slot: int) -> int:
-        """When the slot may run: with its jitter."""
-        jitter = self.definition.jitter
-        return slot if jitter is None else run_time(self.key, slot, jitter, self.schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +144,8 @@ class Definitions:
         """Triggers whose specs are alike to the letter share what is made of them: there are few specs and many triggers."""
         made = self._specs.get(row.spec)
         if made is None or row.spec_version > SPEC_VERSION:
-            made = _read(row)
-            if not _hashes_its_key(made[0]):
+            made = read_definition(row)
+            if not hashes_its_key(made[0]):
                 if len(self._specs) >= _KEEP_SPECS:
                     self._specs.clear()
                 self._specs[row.spec] = made
@@ -378,26 +356,3 @@ def _said(left: dict[int, _Left]) -> str | None:
 
 def _hash_of(row: TriggerRow) -> int:
     return definition_hash(row.definition_digest)
-
-
-def _read(row: TriggerRow) -> tuple[TriggerDefinition, Schedule]:
-    """A stored definition and its schedule; raises Poison or Undecidable."""
-    if row.spec_version > SPEC_VERSION:
-        raise Undecidable(
-            f"its definition has format {row.spec_version}, and this node knows {SPEC_VERSION}: update qsched"
-        )
-    try:
-        definition = TriggerDefinition.from_spec(row.group_name, row.name, json.loads(row.spec))
-        return replace(definition, group="", name=""), definition.compile()
-    except ZoneError as error:  # this node's zone data may be older than another's
-        raise Undecidable(str(error)) from error
-    except (TriggerError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Poison(f"its definition cannot be read: {error}") from error
-    except Exception as error:
-        raise Undecidable(f"{type(error).__name__}: {error}") from error
-
-
-def _hashes_its_key(definition: TriggerDefinition) -> bool:
-    """Whether its schedule may depend on the trigger's key: a splay, an `H` field (or a word with an H, which costs only
-    time)."""
-    return definition.splay is not None or "H" in str(definition.schedule).upper()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Unpack
 
-from .store import definition_rows, trigger_rows, waiting_rows
+from .store import definition_rows, trigger_lists, waiting_rows
 from .store.database import Store
 from .store.definition_rows import GroupPause
 from .store.trigger_rows import TriggerRow
@@ -26,7 +26,7 @@ def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tu
         definition_rows.write_group_pause(tx, group, pause)
         detail = {name: value for name in ("reason", "until") if (value := options.get(name)) is not None}
         definition_rows.write_audit(tx, who, "pause group", [group], detail)
-        return trigger_rows.group_trigger_ids(tx, group)
+        return trigger_lists.group_trigger_ids(tx, group)
 
     def shared(tx: Tx) -> None:
         # Whoever resumes the group waits until these triggers are stopped, and finds them; or has ended the pause before.
@@ -62,7 +62,7 @@ def _resume(
     anew or for longer: that is asked again under the cluster's lock, in each transaction."""
 
     def is_over(tx: Tx) -> bool:
-        return not ended_only or group in trigger_rows.ended_group_pauses(tx)
+        return not ended_only or group in trigger_lists.ended_group_pauses(tx)
 
     # One that nothing can get going (a definition that cannot be read) is not tried for ever; one that a sweep has stopped
     # again, while this took its time and the group was paused still, is.
@@ -73,7 +73,7 @@ def _resume(
         definition_rows.lock_cluster(tx)
         if not is_over(tx):
             return None
-        found = trigger_rows.stopped_in_group(tx, group, CHUNK + len(moved))
+        found = trigger_lists.stopped_in_group(tx, group, CHUNK + len(moved))
         if ids := [trigger_id for trigger_id in found if moved[trigger_id] < _TRIES]:
             return ids[:CHUNK]
         if definition_rows.clear_group_pause(tx, group):

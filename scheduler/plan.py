@@ -22,7 +22,7 @@ from .changes import (
 from .clock import SystemClock
 from .desired import Declared, Wanted, wanted_of
 from .spec_words import Difference, differences
-from .store import definition_rows, job_rows, trigger_rows, waiting_rows
+from .store import definition_rows, job_rows, trigger_lists, trigger_rows, waiting_rows
 from .store.database import Store
 from .store.trigger_rows import ERROR, TriggerRow
 from .store.tx import Tx
@@ -82,7 +82,7 @@ def _planning(tx: Tx, wanted: Wanted, prune: str) -> "_Planning":
     seen = look(tx, wanted)
     planning = _Planning(wanted, seen, tx.now(), prune)
     ids = [change.head.id for change in planning.changes.triggers if change.head is not None]
-    planning.rows = trigger_rows.read_triggers(tx, {*ids, *trigger_rows.troubled_ids(tx, wanted.namespace)})
+    planning.rows = trigger_rows.read_triggers(tx, {*ids, *trigger_lists.troubled_ids(tx, wanted.namespace)})
     planning.waiting = waiting_rows.waiting_slots(tx, ids)
     planning.paused_groups = definition_rows.read_paused_groups(tx)
     names = [change.name for change in planning.changes.jobs]

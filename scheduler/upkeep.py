@@ -19,19 +19,18 @@ from .store.definition_reads import definition_hashes, job_versions, read_cluste
 from .store.error_rows import clearable, lock_waiting, set_error, waiting_for_jobs
 from .store.firing_rows import insert_firings
 from .store.node_rows import Peer, live_nodes
+from .store.trigger_lists import ended_group_pauses, ended_pauses
 from .store.trigger_rows import (
     DONE,
     WAITING,
     ClockChange,
     TriggerRow,
-    ended_group_pauses,
-    ended_pauses,
     lock_triggers,
     write_clocks,
     write_states,
 )
 from .store.tx import Tx
-from .stored import ERROR, Stored, closing_row, next_slot, span_owed
+from .stored import ERROR, Stored, closing_row, next_slot, span_owed, waits_for_end
 from .zone_update import update_zones
 
 ALONE = MINUTE
@@ -205,9 +204,11 @@ def close_and_go_on(tx: Tx, row: TriggerRow, stored: Stored) -> None:
         watermark = span.last
     following = next_slot(stored.schedule, stored.max_fires, row, after=max(now, watermark or now))
     write_clocks(
-        tx, [ClockChange(row.id, row.version, following, None if row.held else following, watermark)]
+        tx,
+        [ClockChange(row.id, row.version, following, stored.run_time(following, held=row.held), watermark)],
     )
-    write_states(tx, [(row.id, DONE if following is None else WAITING)])
+    done = following is None and not waits_for_end(stored.schedule, row)
+    write_states(tx, [(row.id, DONE if done else WAITING)])
 
 
 def _said(text: str | None) -> Mapping[str, list[object]]:

@@ -7,7 +7,7 @@ import logging
 
 from ..triggers.errors import QschedError
 from .parts import Parts
-from .store import trigger_rows
+from .store import trigger_lists, trigger_rows
 from .store.definition_reads import claim_tzdata, oldest_tzdata
 from .store.trigger_rows import WAITING, ClockChange
 from .store.tx import Tx
@@ -49,7 +49,7 @@ def _compute_again(parts: Parts) -> int:
     changed, last = 0, 0
     while ids := parts.store.read(
         "zoned triggers",
-        lambda tx, after=last: trigger_rows.waiting_ids(tx, after, _CHUNK),  # type: ignore[misc]
+        lambda tx, after=last: trigger_lists.waiting_ids(tx, after, _CHUNK),  # type: ignore[misc]
     ):
         changed += parts.store.transaction("zone update", lambda tx, chunk=ids: _chunk(tx, chunk))  # type: ignore[misc]
         last = ids[-1]
@@ -62,8 +62,14 @@ def _chunk(tx: Tx, ids: list[int]) -> int:
         if row.state != WAITING or row.next_fire_at is None or row.next_fire_at <= now:
             continue  # what is due is decided by what was computed: a slot is never taken back
         stored = Stored.of(row)
-        if stored.definition is None or stored.schedule is None or stored.definition.time_zone == "UTC":
+        if (
+            stored.definition is None
+            or stored.schedule is None
+            or (stored.definition.time_zone == "UTC" and not stored.definition.exclude)
+        ):
             continue
+        if stored.definition.delay is not None:
+            continue  # it counts from an end, which no zone moves
         try:
             following = next_slot(
                 stored.schedule, stored.max_fires, row, after=max(now, row.watermark or now)
@@ -72,7 +78,9 @@ def _chunk(tx: Tx, ids: list[int]) -> int:
             continue
         if following is not None and following != row.next_fire_at:
             changes.append(
-                ClockChange(row.id, row.version, following, None if row.held else following, row.watermark)
+                ClockChange(
+                    row.id, row.version, following, stored.run_time(following, held=row.held), row.watermark
+                )
             )
     trigger_rows.write_clocks(tx, changes)
     return len(changes)

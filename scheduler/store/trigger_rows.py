@@ -196,63 +196,6 @@ def trigger_ids(tx: Tx, pairs: Collection[tuple[str, str]]) -> dict[tuple[str, s
     return found
 
 
-def trigger_keys(tx: Tx) -> list[str]:
-    """Every key there is, for "did you mean"."""
-    rows = tx.run(
-        "SELECT group_name, name FROM qsched_triggers WHERE cluster = ? AND state <> ?", tx.cluster, RETIRED
-    )
-    return sorted(trigger_key(*row) for row in rows)
-
-
-def group_trigger_ids(tx: Tx, group: str) -> list[int]:
-    """The ids of a group's triggers that are not retired, ascending."""
-    rows = tx.run(
-        "SELECT id FROM qsched_triggers WHERE cluster = ? AND group_name = ? AND state <> ? ORDER BY id",
-        *(tx.cluster, group, RETIRED),
-    )
-    return [row[0] for row in rows]
-
-
-def stopped_in_group(tx: Tx, group: str, limit: int) -> list[int]:
-    """The ids of a group's triggers that wait and may not start, though they are not paused themselves."""
-    rows = tx.run(
-        "SELECT t.id FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
-        " WHERE t.cluster = ? AND t.group_name = ? AND t.state = ? AND t.paused_at IS NULL"
-        f" AND c.next_run_at IS NULL AND NOT {AWAITS_END} ORDER BY t.id LIMIT ?",
-        *(tx.cluster, group, WAITING, limit),
-    )
-    return [row[0] for row in rows]
-
-
-def ended_pauses(tx: Tx, limit: int) -> list[str]:
-    """Keys of triggers whose pause has come to its end (`paused_until`), the earliest first."""
-    rows = tx.run(
-        "SELECT group_name, name FROM qsched_triggers WHERE cluster = ? AND paused_until <= ? AND state <> 'retired'"
-        " ORDER BY paused_until, id LIMIT ?",
-        *(tx.cluster, tx.now(), limit),
-    )
-    return [trigger_key(*row) for row in rows]
-
-
-def ended_group_pauses(tx: Tx) -> list[str]:
-    """Groups whose pause has come to its end."""
-    rows = tx.run(
-        "SELECT group_name FROM qsched_paused_groups WHERE cluster = ? AND paused_until <= ? ORDER BY group_name",
-        *(tx.cluster, tx.now()),
-    )
-    return [row[0] for row in rows]
-
-
-def troubled_ids(tx: Tx, namespace: str) -> list[int]:
-    """The ids of a namespace's triggers that are paused or in error."""
-    rows = tx.run(
-        "SELECT id FROM qsched_triggers WHERE cluster = ? AND namespace = ?"
-        " AND (paused_at IS NOT NULL OR state = ?)",
-        *(tx.cluster, namespace, ERROR),
-    )
-    return [row[0] for row in rows]
-
-
 def read_triggers(tx: Tx, ids: Collection[int]) -> dict[int, TriggerRow]:
     """{id: row} of those that there are."""
     found: dict[int, TriggerRow] = {}
@@ -271,15 +214,6 @@ def lock_triggers(tx: Tx, ids: Collection[int]) -> dict[int, TriggerRow]:
             *values,
         ).all()
     return read_triggers(tx, ids)  # a statement of its own: it sees what the lock has waited for
-
-
-def waiting_ids(tx: Tx, after: int, limit: int) -> list[int]:
-    """The ids of waiting triggers above `after`, ascending."""
-    rows = tx.run(
-        "SELECT id FROM qsched_triggers WHERE cluster = ? AND id > ? AND state = ? ORDER BY id LIMIT ?",
-        *(tx.cluster, after, WAITING, limit),
-    )
-    return [row[0] for row in rows]
 
 
 def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) -> list[int]:
@@ -304,40 +238,26 @@ def insert_triggers(tx: Tx, rows: Sequence[NewTrigger], revision: int | None) ->
         columns,
         [(tx.cluster, *row[: NewTrigger._fields.index("precedence")], revision, now, now) for row in rows],
     )
-    clock_columns = (
-        *(
-            "id",
-            "cluster",
-            "job_id",
-            "precedence",
-            "overlap",
-            "definition_hash",
-            "skip_after",
-            "next_fire_at",
-        ),
-        *(
-            "next_run_at",
-            "watermark",
-            "version",
-            "fires",
-            "misfires",
-            "retrying",
-            "limit_key",
-            "jitter",
-            "delay",
-        ),
+    _insert_clocks(tx, dict(zip(ids, rows, strict=True)))
+    return ids
+
+
+def _insert_clocks(tx: Tx, triggers_of: Mapping[int, NewTrigger]) -> None:
+    columns = (
+        *("id", "cluster", "job_id", "precedence", "overlap", "definition_hash", "skip_after"),
+        *("next_fire_at", "next_run_at", "watermark", "version", "fires", "misfires", "retrying"),
+        *("limit_key", "jitter", "delay"),
     )
     clocks = [
         (
             *(trigger_id, tx.cluster, row.job_id, row.precedence, row.overlap),
             *(definition_hash(row.digest), row.skip_after),
-            *(row.next_fire_at, row.next_run_at, row.watermark, 1, 0, 0, 0, row.limit_key),
-            *(row.jitter, row.delay),
+            *(row.next_fire_at, row.next_run_at, row.watermark, 1, 0, 0, 0),
+            *(row.limit_key, row.jitter, row.delay),
         )
-        for trigger_id, row in zip(ids, rows, strict=True)
+        for trigger_id, row in triggers_of.items()
     ]
-    tx.insert(trigger_clocks, clock_columns, clocks)
-    return ids
+    tx.insert(trigger_clocks, columns, clocks)
 
 
 def write_definitions(tx: Tx, rows: Sequence[DefinitionChange], revision: int | None) -> None:

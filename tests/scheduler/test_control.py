@@ -10,7 +10,7 @@ from qsched.scheduler.errors import Conflict, Refused, UnknownTrigger
 from qsched.scheduler.firing import NewFiring
 from qsched.scheduler.groups import end_group_pauses, pause_group, resume_group
 from qsched.scheduler.store.database import Store
-from qsched.scheduler.store.trigger_rows import ended_group_pauses, ended_pauses
+from qsched.scheduler.store.trigger_lists import ended_group_pauses, ended_pauses
 from qsched.triggers.errors import DefinitionError
 from qsched.triggers.job import JobPolicies
 
