@@ -10,6 +10,7 @@ from .desired import named as named_by
 from .effective import group_of, overlap_of, skip_after
 from .firing import NewFiring, limit_key, precedence
 from .store import definition_rows, job_rows, limit_rows, trigger_rows, waiting_rows
+from .store.after_end import set_next
 from .store.firing_rows import insert_firings
 from .store.job_rows import JobHead, JobRow
 from .store.trigger_rows import DONE, RETIRED, WAITING, ClockChange, DefinitionChange, NewTrigger, TriggerRow
@@ -101,6 +102,8 @@ class _Writing:
         self.states: list[tuple[int, str]] = []
         self.next_of: dict[int, int | None] = {}
         self.job_ids: set[int] = set()
+        self.skipped: list[int] = []
+        """Triggers whose waiting firings end here: where slots count from ends, the next counts from now."""
 
     # -- jobs --------------------------------------------------------------------------------------------------------
 
@@ -184,6 +187,7 @@ class _Writing:
         trigger_rows.write_states(tx, self.states)
         insert_firings(tx, self.closings)
         waiting_rows.rewrite_next(tx, self.next_of, self.job_ids)
+        set_next(tx, dict.fromkeys(self.skipped, self.now))
         if retired:
             self.written.cancelled += waiting_rows.cancel_waiting(
                 tx, [row.id for row in retired], "the trigger was retired"
@@ -320,6 +324,7 @@ class _Writing:
         else:
             trigger_rows.write_pauses(self.tx, [row.id], None)
             waiting_rows.skip_waiting(self.tx, [row.id], PAUSED)
+            self.skipped.append(row.id)
         return said
 
 

@@ -16,6 +16,7 @@ from .firing import NewFiring
 from .groups import end_group_pauses, pause_group, resume_group
 from .payload import checked_data
 from .store import definition_rows, job_rows, trigger_lists, trigger_rows, waiting_rows
+from .store.after_end import set_next
 from .store.database import Store
 from .store.firing_rows import insert_firings
 from .store.trigger_rows import ERROR, RETIRED, TriggerRow
@@ -252,6 +253,7 @@ def _resuming(who: str | None, *, catch_up: bool, only_ended: bool) -> Move:
         turns.write()
         if not catch_up:
             waiting_rows.skip_waiting(tx, ids, "the trigger was paused")
+            set_next(tx, dict.fromkeys(ids, turns.now))  # what was skipped had been waited for
         definition_rows.write_audit(tx, who, "resume", [row.key for row in ended], {"catch_up": catch_up})
         return bills
 

@@ -13,6 +13,7 @@ from .firing import CANCELLED, DUE, FAILED, LOST, RUNNING, SUCCEEDED
 from .payload import checked_data
 from .store import act_rows, definition_rows, job_rows
 from .store.act_rows import Acted
+from .store.after_end import delayed_triggers, set_next
 from .store.database import Store
 from .store.firing_rows import insert_firings
 from .store.followers import End, follow, followers
@@ -44,7 +45,8 @@ def cancel(
 
     def work(tx: Tx) -> dict[int, str]:
         following = followers(tx, act_rows.jobs_of(tx, ids))
-        lock_clocks(tx, following)  # before the firings, in the order of the house
+        delayed = delayed_triggers(tx, ids)
+        lock_clocks(tx, following | delayed)  # before the firings, in the order of the house
         found = act_rows.lock_acted(tx, ids)
         for firing_id in ids:
             row = _known(found, firing_id)
@@ -56,6 +58,7 @@ def cancel(
         ends = [
             End(row.id, row.job_id, CANCELLED) for row in found.values() if row.state == DUE and row.fence
         ]
+        set_next(tx, dict.fromkeys(delayed, tx.now()))
         follow(tx, ends, following)
         # The word of an overlap's cancel is not a name: what it asks for is told to the body as something else.
         asker = f"{by} (by hand)" if by == OVERLAP else by

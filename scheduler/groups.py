@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from .store import definition_rows, trigger_lists, waiting_rows
+from .store.after_end import set_next
 from .store.database import Store
 from .store.definition_rows import GroupPause
 from .store.trigger_rows import TriggerRow
@@ -109,6 +110,7 @@ def _set_going(tx: Tx, turns: Turns, rows: list[TriggerRow], *, catch_up: bool) 
     turns.write()
     if not catch_up:
         waiting_rows.skip_waiting(tx, ids, "its group was paused")
+        set_next(tx, dict.fromkeys(ids, turns.now))
     return bills
 
 

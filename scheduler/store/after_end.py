@@ -1,10 +1,10 @@
 """Delay: the next slot of a trigger whose slots count from ends, set in the transaction that writes the end.
 
-So whoever ends its firing (its node, a rescuer, a drain) says when it is next; and where an end was written without that
-(a cancel of what waited), the sweep does.
+So whoever ends its firing (its node, a rescuer, a drain, a cancel of what waits) says when it is next; an end that was
+written without that (of a firing that nobody could start) is followed when the sweep has seen it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..stored import Stored, next_slot, waits_for_end
 from .trigger_rows import DONE, WAITING, ClockChange, read_triggers, write_clocks, write_states
@@ -25,8 +25,8 @@ def set_next(tx: Tx, ends: Mapping[int, int]) -> None:
         stored = Stored.of(row)
         if row.state != WAITING or stored.schedule is None or waits_for_end(stored.schedule, row):
             continue
-        if row.next_fire_at is not None and row.next_fire_at <= tx.now():
-            continue  # a slot that is due and undecided stays: the misfire rule has its say
+        if row.next_fire_at is not None:
+            continue  # it had its slots in another way when this firing began
         after = max(ends[trigger_id], row.watermark or 0)
         slot = next_slot(stored.schedule, stored.max_fires, row, after=after)
         moved.append(
@@ -36,3 +36,17 @@ def set_next(tx: Tx, ends: Mapping[int, int]) -> None:
             done.append((trigger_id, DONE))
     write_clocks(tx, moved)
     write_states(tx, done)
+
+
+def delayed_triggers(tx: Tx, firing_ids: Collection[int]) -> set[int]:
+    """Of the triggers of these firings, those whose slots count from ends: whoever ends them locks their clocks before."""
+    if not firing_ids:
+        return set()
+    condition, values = tx.among("f.id", sorted(set(firing_ids)))
+    rows = tx.rows(
+        "SELECT c.id FROM qsched_firings f JOIN qsched_trigger_clocks c ON c.id = f.trigger_id"
+        f" WHERE f.cluster = ? AND {condition} AND c.delay IS NOT NULL",
+        tx.cluster,
+        *values,
+    )
+    return {row[0] for row in rows}

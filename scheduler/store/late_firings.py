@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ...triggers.misfire import FIRE_ALL, SKIP, MisfireRule
 from ..firing import serial_key
+from .after_end import set_next
 from .node_rows import covered
 from .permit_rows import make_permits
 from .take_rows import stopped_triggers
@@ -67,6 +68,7 @@ def judge_late_firings(tx: Tx, trigger_id: int, rule: MisfireRule, job_ids: Coll
         "UPDATE qsched_trigger_clocks SET misfires = ?, last_misfire_at = ?, version = version + 1 WHERE id = ?",
         *(clock[1] + len(rows), rows[-1][1], trigger_id),
     )
+    set_next(tx, {trigger_id: now})  # where its slots count from ends, and nothing of it is left
     return Judged(len(rows), rows[0][1], cause, rule.policy, decision, now)
 
 

@@ -1,7 +1,7 @@
 """Which triggers there are that somebody must see to: of a group, paused too long, waiting, in trouble; read only."""
 
 from ...triggers.trigger import trigger_key
-from .trigger_rows import AWAITS_END, ERROR, RETIRED, WAITING
+from .trigger_rows import ERROR, RETIRED, WAITING
 from .tx import Tx
 
 
@@ -27,7 +27,7 @@ def stopped_in_group(tx: Tx, group: str, limit: int) -> list[int]:
     rows = tx.run(
         "SELECT t.id FROM qsched_triggers t JOIN qsched_trigger_clocks c ON c.id = t.id"
         " WHERE t.cluster = ? AND t.group_name = ? AND t.state = ? AND t.paused_at IS NULL"
-        f" AND c.next_run_at IS NULL AND NOT {AWAITS_END} ORDER BY t.id LIMIT ?",
+        " AND c.next_run_at IS NULL ORDER BY t.id LIMIT ?",
         *(tx.cluster, group, WAITING, limit),
     )
     return [row[0] for row in rows]

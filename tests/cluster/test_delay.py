@@ -7,6 +7,7 @@ import pytest
 from qsched.scheduler.control import pause, resume
 from qsched.scheduler.errors import PermanentError
 from qsched.scheduler.firing_acts import cancel
+from qsched.scheduler.groups import pause_group, resume_group
 from qsched.scheduler.outcome import Outcome
 from qsched.triggers.instant import SECOND
 from qsched.triggers.retry import RetryPolicy
@@ -159,15 +160,45 @@ def test_max_fires_and_end_at_make_it_done(world: World) -> None:
     assert len(world.firings("id")) == 2
 
 
-def test_what_waits_and_is_cancelled_is_followed_too_when_the_sweep_has_seen_it(world: World) -> None:
+def waiting_retry(world: World) -> int:
+    """The id of a firing whose retry is an hour away."""
     world.apply(delayed(retry=RetryPolicy.fixed(1, "1h")))
     node = world.node()
     world.pass_time(60)
     (request,) = node.turn()
     node.finish(request, Outcome.failure("ValueError", "boom"))
     ((firing,),) = world.firings("id")
+    return int(firing)
+
+
+def test_a_cancel_of_what_waits_is_an_end_too(world: World) -> None:
+    firing = waiting_retry(world)
+    world.pass_time(10)
     cancel(world.store, [firing])
-    world.live_until(lambda: next_of(world)[0] is not None, within=60)
+    assert next_of(world) == (130, 130, "waiting")
+
+
+def test_what_a_resume_skips_had_been_waited_for(world: World) -> None:
+    waiting_retry(world)
+    pause(world.store, ["sync"])
+    world.pass_time(10)
+    resume(world.store, ["sync"])
+    assert world.firings("state") == [("skipped",)]
+    assert next_of(world) == (130, 130, "waiting")
+
+
+def test_what_a_groups_resume_skips_had_been_waited_for(world: World) -> None:
+    waiting_retry(world)
+    pause_group(world.store, "default")
+    world.pass_time(10)
+    resume_group(world.store, "default")
+    assert next_of(world) == (130, 130, "waiting")
+
+
+def test_an_end_that_nobody_followed_is_found_by_the_sweep(world: World) -> None:
+    firing = waiting_retry(world)
+    world.sql("UPDATE qsched_firings SET state = 'failed' WHERE id = ?", firing)
+    world.live_until(lambda: next_of(world)[0] is not None)
     assert next_of(world)[2] == "waiting"
 
 
