@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from .misfire import FIRE_ALL, FIRE_ONCE, SKIP, MisfireRule
+from .once import At
 from .schedule import COUNT_LIMIT, Schedule
 
 SCHEDULE: Final = "schedule"
@@ -92,6 +93,9 @@ def decide(due: Due, *, busy: bool, capacity: int, now: int) -> Decision | None:
         return single
     if due.run_at > now:
         return None
+    schedule = due.schedule
+    if due.after_end:  # what comes behind this slot depends on when its run ends
+        due = due._replace(schedule=At(due.next_fire_at))
     if _fires_left(due) == 0:  # slots beyond max_fires do not exist
         return Decision((), None, due.next_fire_at - 1, fires=0, misfires=0, done=True)
     if not _starts(due, now):
@@ -106,7 +110,7 @@ def decide(due: Due, *, busy: bool, capacity: int, now: int) -> Decision | None:
         rows = _incident(due, now)
     else:
         rows = _on_time(due, now, capacity)
-    return _advance(due, rows, now)
+    return _advance(due._replace(schedule=schedule), rows, now)
 
 
 def _one_on_time(due: Due, capacity: int, now: int) -> Decision | None:

@@ -148,6 +148,15 @@ def test_a_skipped_slot_is_followed_by_one_a_delay_later(world: World) -> None:
     assert next_of(world) == (360, 360, "waiting")
 
 
+def test_a_slot_that_is_late_by_more_than_a_delay_runs_alone(world: World) -> None:
+    world.apply(delayed(seconds=5))
+    world.pass_time(30)
+    node = world.node()
+    assert len(node.turn()) == 1
+    assert world.firings("scheduled_at, covers") == [(START + 5 * SECOND, 1)]
+    assert next_of(world) == (None, None, "waiting")
+
+
 def test_max_fires_and_end_at_make_it_done(world: World) -> None:
     world.apply(delayed("few", max_fires=1), delayed("short", end_at=START + 100 * SECOND))
     node = world.node()

@@ -54,7 +54,9 @@ class SlotsCheck(Check):
         definition = declared(new.spec)
         clock_row = self.mirror.clocks[new.id]
         before: ClockRow | None = clock_row if moved is None else moved.old
-        if old is None or before is None:
+        if definition.delay is not None or (old is not None and declared(old.spec).delay is not None):
+            self._counted_from_ends(commit, old, new, moved, rows)
+        elif old is None or before is None:
             self._expected[new.id] = definition.slots.after(commit.now)
         else:
             self._decided(commit, old, before, sorted(rows, key=lambda row: row.first_scheduled_at))
@@ -62,6 +64,24 @@ class SlotsCheck(Check):
             self._grows(new, before, clock_row)
             self._counts(commit, before, clock_row, rows)
         self._agrees(new, clock_row)
+
+    def _counted_from_ends(
+        self,
+        commit: Commit,
+        old: TriggerRow | None,
+        new: TriggerRow,
+        moved: Moved | None,
+        rows: list[FiringRow],
+    ) -> None:
+        """DelaysCheck says when its slots are; they are decided one by one, and counted as all others."""
+        definition, after = declared(new.spec), self.mirror.clocks[new.id]
+        self._expected[new.id] = after.next_fire_at or END
+        if old is None or moved is None or moved.old is None:
+            return
+        if definition.delay is None:
+            self._restarted(commit, old, new, definition, after)
+        self._grows(new, moved.old, after)
+        self._counts(commit, moved.old, after, rows)
 
     # -- decisions -----------------------------------------------------------------------------------------------------
 
@@ -223,5 +243,6 @@ class SlotsCheck(Check):
         """A waiting trigger's oldest undecided slot is for the progress check; here only that nobody forgot one."""
         for trigger_id, clock_row in self.mirror.clocks.items():
             trigger = self.mirror.triggers[trigger_id]
-            if trigger.state == "waiting" and clock_row.next_fire_at is None:
+            delay = declared(trigger.spec).delay
+            if trigger.state == "waiting" and clock_row.next_fire_at is None and delay is None:
                 self.complain("I1", f"trigger {trigger.name} waits for no slot")

@@ -1,5 +1,5 @@
-"""What a seed's jobs do besides: limited groups, data that is kept, triggers that follow; by a chance of its own, so that
-all else of a seed stays as it was drawn."""
+"""What a seed's jobs do besides: limited groups, kept data, triggers that follow or count from ends; by a chance of its
+own, so that all else of a seed stays as it was drawn."""
 
 from dataclasses import replace
 from random import Random
@@ -8,6 +8,7 @@ from typing import Any
 from qsched.triggers.job import JobDefinition
 from qsched.triggers.trigger import TriggerDefinition
 
+from .draw_delays import with_delays
 from .plan import Plan, Verb
 from .timeline import SECOND
 
@@ -23,6 +24,7 @@ def with_job_features(plan: Plan) -> Plan:
         plan = _keeping(random, plan)
     if random.random() < 0.6:
         plan = _followed(random, plan)
+    plan = with_delays(plan)
     return replace(plan, verbs=tuple(sorted(plan.verbs)))
 
 

@@ -1,6 +1,7 @@
 """All the checks over one run's history, and what of it must never be."""
 
 from .check_bodies import BodiesCheck
+from .check_delays import DelaysCheck
 from .check_ends import EndsCheck
 from .check_firings import FiringsCheck
 from .check_followers import FollowersCheck
@@ -41,6 +42,7 @@ def judge(world: World) -> list[Complaint]:
             LimitsCheck(story),
             SavedCheck(story),
             FollowersCheck(story),
+            DelaysCheck(story),
         ]
     )
     _requests(world, story)

@@ -19,13 +19,14 @@ class Rule(NamedTuple):
 
 
 class Slots:
-    """The slots of one schedule: `every` from an anchor, seconds of each minute, one instant, or none of what follows a job."""
+    """The slots of one schedule: `every` from an anchor, seconds of each minute, one instant, or none of what
+    follows an end."""
 
     def __init__(self, schedule: dict[str, Any]) -> None:
         self._once: int | None = None
         self._gap = self._anchor = 0
         self._offsets: tuple[int, ...] = ()
-        if "after" in schedule:
+        if "after" in schedule or "delay" in schedule:
             self._once = 0  # long ago: no instant is before it
         elif "at" in schedule:
             self._once = schedule["at"]
@@ -68,6 +69,8 @@ class Declared(NamedTuple):
     schedule: str
     """The schedule as text, to see whether an edit changed it."""
     retry: dict[str, Any] | None
+    delay: int | None
+    """How long (µs) after an end its next slot comes, of a trigger that has none by itself."""
 
 
 @lru_cache(maxsize=10_000)
@@ -81,6 +84,7 @@ def declared(spec: str) -> Declared:
         said.get("max_fires"),
         when,
         said.get("retry"),
+        said["schedule"].get("delay"),
     )
 
 
