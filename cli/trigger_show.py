@@ -133,11 +133,10 @@ def _at_most(item: Item, definition: TriggerDefinition, count: int) -> int:
 def _slots(item: Item, schedule: Schedule, start: int | None, count: int, now: int) -> list[int]:
     from .rows import instant_of
 
-    if start is None:
-        due = instant_of(item["next_fire_at"])
-        start = now if due is None else due - 1
+    slot = instant_of(item["next_fire_at"]) if start is None else None
+    if slot is None:
+        slot = schedule.slot_after(now if start is None else start)
     slots: list[int] = []
-    slot = schedule.slot_after(start)
     while slot is not None and len(slots) < count:
         slots.append(slot)
         slot = schedule.slot_after(slot)
