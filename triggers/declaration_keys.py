@@ -38,6 +38,7 @@ from .declaration_types import (
 )
 from .job import OVERLAPS
 from .misfire import MOST_LIMIT, POLICIES
+from .misfire_words import HINTS
 from .retention import MOST_ROWS
 from .retry import MOST_RETRIES, ON_EXHAUSTED, PRESETS
 from .yaml_scalars import Plain
@@ -45,12 +46,7 @@ from .yaml_scalars import Plain
 _ONLY_THESE = ConfigDict(extra="forbid")
 
 _QUARTZ_WORDS = {
-    "FIRE_ONCE_NOW": "fire_once",
-    "FIRE_NOW": "fire_once",
-    "SMART_POLICY": "fire_once",
-    "DO_NOTHING": "skip",
-    "IGNORE_MISFIRES": "fire_all",
-    "IGNORE_MISFIRE_POLICY": "fire_all",
+    prefix + word: ours for word, ours in HINTS.items() for prefix in ("", "MISFIRE_INSTRUCTION_")
 }
 _OVERLAP_WORDS = {"forbid": "skip", "replace": "cancel", "disallow": "queue", "buffer": "queue"}
 GAPS: Final = ("run_after", "skip")
