@@ -13,10 +13,10 @@ class Causes:
     def __init__(self, tx: Tx, who: Identity) -> None:
         self._tx = tx
         self._who = who
-        self._covered: dict[int, bool] = {}
+        self._lives: dict[int, bool | None] = {}
 
     def of(self, clock: DueClock, row: Row) -> str | None:
-        """overlap, database_down, no_capacity or node_down; None for what did not misfire."""
+        """overlap, database_down, clock_step, no_capacity, node_down or unknown; None for what did not misfire."""
         if row.cause is not None or row.policy is None:
             return row.cause
         slot = row.first_scheduled_at
@@ -24,6 +24,11 @@ class Causes:
             return "overlap"
         if self._who.database_was_down(slot):
             return "database_down"
-        if slot not in self._covered:
-            self._covered[slot] = node_rows.covered(self._tx, slot)
-        return "no_capacity" if self._covered[slot] else "node_down"
+        if self._who.clock_jumped(slot):
+            return "clock_step"
+        if slot not in self._lives:
+            self._lives[slot] = node_rows.lived(self._tx, slot)
+        lived = self._lives[slot]
+        if lived is None:  # decided before, and by nobody: the rows of those nodes are gone
+            return "unknown" if clock.fires or clock.misfires else "node_down"
+        return "no_capacity" if lived else "node_down"

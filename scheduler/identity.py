@@ -2,7 +2,12 @@
 
 import threading
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from ..triggers.instant import SECOND
+
+LEAST_JUMP: Final = 5.0
+"""Seconds: by less than this a database's clock is slewed, or a look was slow."""
 
 
 class Term(NamedTuple):
@@ -32,6 +37,10 @@ class Identity:
     """Database time minus this host's wall clock, µs."""
     outages: list[tuple[int, int]] = field(default_factory=list)
     """Spans (database time) in which this node could not reach the database."""
+    jumps: list[tuple[int, int]] = field(default_factory=list)
+    """Spans (database time) that the database's clock went past at once, set forward or in a machine that slept."""
+    seen_at: tuple[int, float] | None = None
+    """The database's time at the planner's last look, and the monotonic seconds before it."""
     leader_mode: bool = False
     """The cluster's row says leader, and has not fallen back: only the leader decides what is due."""
     term: Term | None = None
@@ -55,3 +64,15 @@ class Identity:
 
     def database_was_down(self, instant: int) -> bool:
         return any(start <= instant <= end for start, end in self.outages)
+
+    def hear_time(self, now: int, sent: float, answered: float) -> None:
+        """The database says that it is `now`; asked and answered at these monotonic seconds. Finds jumps of its clock."""
+        if self.seen_at is not None:
+            before, since = self.seen_at
+            if now - before > (answered - since + LEAST_JUMP) * SECOND:
+                self.jumps.append((before, now))
+                del self.jumps[:-100]
+        self.seen_at = (now, sent)
+
+    def clock_jumped(self, instant: int) -> bool:
+        return any(start < instant <= end for start, end in self.jumps)

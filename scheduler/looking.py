@@ -27,8 +27,10 @@ class Looking:
         # Counting serves the share: more than all live nodes could start makes no difference.
         most = 2 * parts.hand.capacity * parts.who.live_nodes
         seen = parts.store.read("look", lambda tx: look(tx, self._guessed, most))
-        half = (parts.clock.monotonic() - sent) / 2
+        answered = parts.clock.monotonic()
+        half = (answered - sent) / 2
         parts.who.offset = seen.now + int(half * SECOND) - parts.clock.wall()
+        parts.who.hear_time(seen.now, sent, answered)
         return seen
 
     def guess(self) -> int:

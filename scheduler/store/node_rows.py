@@ -224,3 +224,13 @@ def covered(tx: Tx, instant: int) -> bool:
         instant,
     ).first()
     return row is not None
+
+
+def lived(tx: Tx, instant: int) -> bool | None:
+    """Whether some incarnation lived at `instant`; None where the rows know of none that had begun by then."""
+    if covered(tx, instant):
+        return True
+    row = tx.run(
+        "SELECT 1 FROM qsched_nodes WHERE cluster = ? AND started_at <= ? LIMIT 1", tx.cluster, instant
+    ).first()
+    return None if row is None else False

@@ -195,6 +195,40 @@ def test_the_cause_is_database_down_where_the_node_could_not_reach_it(world: Wor
     assert cause(world) == "database_down"
 
 
+def test_the_cause_is_clock_step_where_the_databases_clock_went_past_the_slot_at_once(world: World) -> None:
+    world.apply(every("tick", 600))
+    node = world.node()
+    node.work()
+    world.step_clock(1000)
+    world.hear()
+    node.work()
+    assert cause(world) == "clock_step"
+
+
+def test_a_clock_that_is_slewed_is_no_clock_step(world: World) -> None:
+    world.apply(every("tick", 600, misfire=MisfireRule(threshold=SECOND)))
+    node = world.node()
+    world.pass_time(599)
+    world.hear()
+    node.work()
+    world.step_clock(4)
+    world.hear()
+    node.work()
+    assert cause(world) == "no_capacity"
+
+
+def test_the_cause_is_unknown_where_the_rows_of_the_nodes_of_that_time_are_gone(world: World) -> None:
+    world.apply(every("tick", 10))
+    first = world.node()
+    world.pass_time(10)
+    first.work()
+    first.kill()
+    world.sql("DELETE FROM qsched_nodes")
+    world.pass_time(95)
+    world.node("two").work()
+    assert cause(world) == "unknown"
+
+
 # -- what follows ------------------------------------------------------------------------------------------------------
 
 
