@@ -105,6 +105,17 @@ class Zone:
         changes = self.covering(second)
         return changes.offsets[bisect_right(changes.starts, second) - 1]
 
+    def wall_at(self, second: int) -> int:
+        """The local time at `second`, as seconds since 1970-01-01T00:00 on the wall."""
+        return second + self.offset_at(second)
+
+    def second_of(self, wall: int) -> int:
+        """The second at which a wall is shown first; of one that a change leaves out, the first instant after the gap."""
+        changes = self.covering(wall)
+        i = max(bisect_right(changes.floors, wall) - 1, 0)
+        landing = changes.starts[i] + changes.offsets[i]
+        return changes.starts[i] if wall < landing else wall - changes.offsets[i]
+
 
 @lru_cache(maxsize=1024)
 def find_zone(name: str) -> Zone:
