@@ -17,7 +17,8 @@ COMMANDS = {
     "check": Leaf("check:check", "Check declaration files, without a store."),
     "schema": Leaf("check:schema", "Print the JSON Schema of declaration files."),
     "triggers": Leaf(
-        "triggers:triggers", "When jobs run: list, show, next, pause, resume, fire, reset, delete."
+        "triggers:triggers",
+        "When jobs run: list, show, next, explain, pause, resume, fire, backfill, reset, delete.",
     ),
     "misfires": Leaf("misfires:misfires", "Slots that were noticed too late, and what became of them."),
     "firings": Leaf(

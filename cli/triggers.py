@@ -13,6 +13,7 @@ triggers = Tree(
         "pause": Leaf("trigger_changes:pause", "Stop triggers; when this returns, nothing of them starts."),
         "resume": Leaf("trigger_changes:resume", "Let paused triggers go on from now."),
         "fire": Leaf("trigger_changes:fire", "Start a trigger's job now, beside its schedule."),
+        "backfill": Leaf("trigger_backfill:backfill", "Run slots of a trigger that have passed."),
         "reset": Leaf(
             "trigger_changes:reset", "Clear a trigger's error and start its schedule anew from now."
         ),

@@ -19,6 +19,7 @@ from .store.wake import announce
 if TYPE_CHECKING:
     from .added import AddOptions
     from .apply import Applied, ApplyOptions
+    from .backfill import BackfillBill, BackfillOptions
     from .desired import Declared
     from .enqueue_order import Enqueued, EnqueueOptions
     from .plan import Plan
@@ -136,6 +137,31 @@ class Scheduler:
         firing = control.fire(store, key, data=data, who=self.who, request_key=request_key, force=force)
         announce(store)
         return firing
+
+    def backfill(
+        self,
+        key: str,
+        first: datetime,
+        last: datetime,
+        *,
+        dry_run: bool = False,
+        **options: "Unpack[BackfillOptions]",
+    ) -> "BackfillBill":
+        """Have the slots of a trigger from `first` to `last` (aware, both included) run, oldest first; answers the bill.
+
+        One at a time, or with `overlap="allow"` as many at once as there are places. Slots that ran, or were backfilled
+        before, are left out unless `again`; `dry_run` only answers. Raises UnknownTrigger, Refused (a paused, failed or
+        retired trigger, without `force`; more than 100,000 slots), TriggerError for a naive instant.
+        """
+        from .backfill import BackfillOrder, backfill_all, backfill_bill
+
+        store = self._open(create=False)
+        order = BackfillOrder(key, to_instant(first), to_instant(last), who=self.who, **options)
+        if dry_run:
+            return backfill_bill(store, order)
+        bill = backfill_all(store, order)
+        announce(store)
+        return bill
 
     def enqueue(
         self,

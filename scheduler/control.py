@@ -166,7 +166,7 @@ def fire(store: Store, key: str, **options: Unpack[FireOptions]) -> int:
             return int(known[0])
         row = trigger_rows.lock_triggers(tx, [trigger_id])[trigger_id]
         if not options.get("force"):
-            _refuse_stopped(row)
+            refuse_stopped(row, hint="fire it all the same with --force")
         definition_rows.write_audit(tx, options.get("who"), "fire", [row.key], {"request_key": request_key})
         firing = _manual(tx, row, request_key, canonical(data) if data else None)
         return insert_firings(tx, [firing])[0]
@@ -260,8 +260,8 @@ def _resuming(who: str | None, *, catch_up: bool, only_ended: bool) -> Move:
     return move
 
 
-def _refuse_stopped(row: TriggerRow) -> None:
-    hint = "fire it all the same with --force"
+def refuse_stopped(row: TriggerRow, *, hint: str) -> None:
+    """Raise Refused for a trigger that is retired, in error or paused; `hint` names the way past that."""
     if row.state == RETIRED:
         raise Refused(f"trigger {row.key!r} is retired", hint=hint)
     if row.state == ERROR:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from .firing import BACKFILL
 from .store import take_rows
 from .store.take_rows import DueClock, DueFiring, Wanted
 from .store.tx import Tx
@@ -23,8 +24,8 @@ def reserve(wanted: Wanted, since: int, turn: bool) -> Wanted | None:
 
 
 def in_order(together: Iterable[Due], kept: Wanted | None) -> list[Due]:
-    """Oldest first; with a backlog what is on time comes before it, as far as places are kept for that."""
-    ordered = sorted(together, key=by_place)
+    """Oldest first, backfills last; with a backlog what is on time comes before it, as far as places are kept for that."""
+    ordered = sorted(together, key=lambda each: (_is_backfill(each), by_place(each)))
     if kept is None or kept.since is None:
         return ordered
     since = kept.since
@@ -51,6 +52,10 @@ def lock_startless(tx: Tx, window: Wanted) -> tuple[list[DueClock], tuple[int, i
     resume = by_place(asked[-1]) if len(asked) >= window.limit else None
     sure = take_rows.lock_startless_clocks(tx, tx.now(), window._replace(after=None))
     return sorted({clock.id: clock for clock in (*asked, *sure)}.values(), key=by_place), resume
+
+
+def _is_backfill(each: Due) -> bool:
+    return isinstance(each, DueFiring) and each.reason == BACKFILL
 
 
 def _is_newcomer(each: Due, since: int) -> bool:

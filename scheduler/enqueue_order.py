@@ -16,7 +16,7 @@ from .payload import checked_data
 
 LONGEST_KEY = 250
 UNFINISHED = "unfinished"
-_CONTINUATIONS = "after:"
+_OUR_OWN = ("after:", "backfill:")
 _LOWEST, _HIGHEST = -30_000, 30_000
 _LONGEST = 366 * 200 * DAY
 _MICROSECOND = timedelta(microseconds=1)
@@ -115,8 +115,9 @@ def checked_key(what: str, key: object) -> str | None:
         return None
     if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise DefinitionError(f"{what} must be 1 to {LONGEST_KEY} printable characters, and {key!r} is not")
-    if what == "request_key" and key.startswith(_CONTINUATIONS):
-        raise DefinitionError(f"request_key {key!r} begins as those of continuations do: begin it otherwise")
+    if what == "request_key" and key.startswith(_OUR_OWN):
+        whose = "continuations" if key.startswith(_OUR_OWN[0]) else "backfills"
+        raise DefinitionError(f"request_key {key!r} begins as those of {whose} do: begin it otherwise")
     return key
 
 

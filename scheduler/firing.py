@@ -10,6 +10,9 @@ LOST = "lost"
 CANCELLED = "cancelled"
 SKIPPED = "skipped"
 
+BACKFILL = "backfill"
+"""The reason of a firing of a slot that passed, asked for by somebody."""
+
 MAX_RECOVERIES = 3
 """How often a firing may be recovered where its job does not say."""
 

@@ -9,7 +9,7 @@ from ..triggers.instant import rfc3339
 from .context import RunRequest
 from .definitions import CompiledTrigger, KnownJob
 from .errors import SchedulerError
-from .firing import DUE, RUNNING, NewFiring
+from .firing import BACKFILL, DUE, RUNNING, NewFiring
 from .identity import Identity, Term
 from .loaded_job import LoadedJob
 from .store.take_rows import DueFiring, Wanted
@@ -170,7 +170,7 @@ def request_again(firing: DueFiring, runs: Runs, who: Identity, now: int) -> Run
     """
     trigger = runs.trigger
     key = firing.request_key
-    if firing.trigger_id is not None:
+    if firing.trigger_id is not None or firing.reason == BACKFILL:  # of the slot, whoever asks for it
         key = f"{firing.trigger_name}/{rfc3339(firing.scheduled_at)}"
     return RunRequest(
         firing_id=firing.id,

@@ -295,11 +295,14 @@ def fail_due(tx: Tx, firing_id: int, note: str) -> None:
 
 
 def jobs_with_due_firings(tx: Tx, job_ids: Collection[int], now: int) -> set[int]:
-    """Of `job_ids`, those that have a firing which may start now and so goes first (a job is busy with it)."""
+    """Of `job_ids`, those that have a firing which may start now and so goes first (a job is busy with it).
+
+    A backfill goes behind: a long one must not hold up the slots that come meanwhile.
+    """
     condition, values = tx.among("f.job_id", sorted(job_ids))
     rows = tx.rows(
         f"SELECT DISTINCT f.job_id FROM qsched_firings f WHERE {condition} AND f.state IN ('due', 'running')"
-        f" AND f.state = 'due' AND f.run_at <= ? AND {MAY_START}",
+        f" AND f.state = 'due' AND f.reason <> 'backfill' AND f.run_at <= ? AND {MAY_START}",
         *values,
         now,
         now,
