@@ -3,8 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from .errors import DefinitionError
+from .errors import DefinitionError, ScheduleError
 from .schedule import Bounded, Schedule
+
+MOST_NESTED = 2
+"""A combination, and combinations in it."""
 
 
 class Frame(NamedTuple):
@@ -92,6 +95,50 @@ def _after(said: Mapping[str, Any], _frame: Frame) -> Schedule:
     return After(said["after"], said.get("on", "succeeded"))
 
 
+def _calendar_interval(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .calendar_interval import CalendarInterval
+
+    step = {**said["calendar_interval"], "gap": frame.gap, "overlap": frame.overlap}
+    return CalendarInterval(frame.time_zone, frame.start_at, **step)
+
+
+def _daily_window(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .daily_window import DailyWindow
+
+    window = dict(said["daily_window"])
+    if missing := [name for name in ("every", "from", "to") if name not in window]:
+        raise ScheduleError(f"daily_window: {' and '.join(missing)} is missing; write every, from and to")
+    every, begin, end = (window.pop(name) for name in ("every", "from", "to"))
+    return DailyWindow(every, begin, end, frame.time_zone, **window)
+
+
+def _rrule(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .recurrence import Recurrence
+
+    return Recurrence(said["rrule"], frame.time_zone, frame.start_at, gap=frame.gap, overlap=frame.overlap)
+
+
+def _combined(said: Mapping[str, Any], frame: Frame) -> Schedule:
+    from .combined import AllOf, AnyOf
+
+    kind = "any" if "any" in said else "all"
+    if _depth(said) > MOST_NESTED:
+        raise ScheduleError(f"{kind}: more than {MOST_NESTED} lists within each other; write it flatter")
+    parts = [_part(part, kind, frame) for part in said[kind]]
+    return AnyOf(parts) if kind == "any" else AllOf(parts)
+
+
+def _part(part: Mapping[str, Any], kind: str, frame: Frame) -> Schedule:
+    if strange := [name for name in ("delay", "after") if name in part]:
+        raise ScheduleError(f"{kind}: `{strange[0]}` has no slots to combine; use another schedule")
+    return compile_schedule(part, frame)
+
+
+def _depth(said: Mapping[str, Any]) -> int:
+    lists = [said[kind] for kind in ("any", "all") if kind in said]
+    return 1 + max(map(_depth, lists[0]), default=0) if lists else 0
+
+
 _COMPILERS: dict[str, Callable[[Mapping[str, Any], Frame], Schedule]] = {
     "cron": _cron,
     "quartz": _cron,
@@ -99,4 +146,9 @@ _COMPILERS: dict[str, Callable[[Mapping[str, Any], Frame], Schedule]] = {
     "at": _at,
     "delay": _delay,
     "after": _after,
+    "calendar_interval": _calendar_interval,
+    "daily_window": _daily_window,
+    "rrule": _rrule,
+    "any": _combined,
+    "all": _combined,
 }

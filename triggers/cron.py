@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from .cron_dates import dates_of, ever_matches
 from .cron_fields import Reading, refusal
-from .cron_slots import Slots, Walls
+from .cron_slots import CronSlots
 from .cron_times import NONE, times_of
 from .errors import CronError
 from .instant import SECOND, to_instant
@@ -68,7 +68,7 @@ class Cron(Moments):
             expr, dialect, self.time_zone, _hash_key(expr, key), (self.gap, self.overlap)
         )
         self._plans = self._slots.plans
-        self._times = self._slots.walls.times
+        self._times = self._slots.times
         self._tz = self._slots.zone.tz
         self._twin = UTC if self.time_zone in ("UTC", "Etc/UTC") else self._tz
         # From this minute of the day on nothing is left (with seconds, the last minute needs a look).
@@ -141,7 +141,7 @@ class Cron(Moments):
 
     def notes(self, slot: int) -> str | None:
         """What a change of offset does at `slot`, in words for previews; None on an ordinary slot."""
-        from .cron_notes import note
+        from .wall_notes import note
 
         return note(self._slots, slot // SECOND)
 
@@ -193,7 +193,7 @@ def _hash_key(expr: str, key: str | None) -> str | None:
 @lru_cache(maxsize=8192)
 def _compiled(
     expr: str, dialect: str, zone_name: str, key: str | None, dst: tuple[str, str]
-) -> tuple[Reading, Slots]:
+) -> tuple[Reading, CronSlots]:
     """Read and compile an expression; raises CronError or ZoneError."""
     gap, overlap = dst
     if not isinstance(expr, str):
@@ -201,10 +201,10 @@ def _compiled(
     if dialect not in ("unix", "quartz"):
         raise CronError(f"cron dialect {dialect!r} is not known; use 'unix' or 'quartz'")
     reading = _read(expr, dialect, key)
-    walls = Walls(dates_of(reading.dates), times_of(reading.seconds, reading.minutes, reading.hours))
     follows_clock = reading.interval
-    slots = Slots(
-        walls,
+    slots = CronSlots(
+        dates_of(reading.dates),
+        times_of(reading.seconds, reading.minutes, reading.hours),
         find_zone(zone_name),
         runs_after_gap=gap == "run_after" and not follows_clock,
         once=overlap == "once" and not follows_clock,

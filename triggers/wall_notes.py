@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from datetime import UTC, datetime
 
-from .cron_slots import Slots
+from .wall_slots import Slots
 from .zone import Changes
 
 
