@@ -55,7 +55,9 @@ class _Rule:
             parts |= {"BYHOUR": "0", "BYMINUTE": "0", "BYSECOND": "0"}
         self._keywords = _keywords(recurring, parts)
         wkst = WEEKDAYS.index(recurring.parts.get("WKST", "MO"))
-        self._origin = self.start - (began.weekday() - wkst) % 7 * DAY if self._freq == "WEEKLY" else self.start
+        self._origin = (
+            self.start - (began.weekday() - wkst) % 7 * DAY if self._freq == "WEEKLY" else self.start
+        )
         if self._freq in ("YEARLY", "MONTHLY"):
             self._origin = self._month_start(began.year, began.month if self._freq == "MONTHLY" else 1)
         self._began = _EPOCH + timedelta(seconds=self._origin)
