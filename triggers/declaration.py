@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .declaration_calendars import Calendars
 from .declaration_files import Source, Sources, revision
 from .declaration_groups import read_limits
 from .declaration_jobs import Jobs
@@ -36,6 +37,8 @@ class Declarations:
     files: tuple[str, ...] = ()
     limits: Mapping[str, int] = field(default_factory=dict)
     """{group: how many firings of its jobs run at once}."""
+    calendars: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """{name: what it leaves out}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,11 @@ class _Reading:
         jobs = Jobs(frozenset(self.options.known_jobs), self.options.environ)
         for source in files:
             jobs.read_section(source)
-        triggers = Triggers(jobs)
+        calendars = Calendars()
+        for source in files:
+            calendars.read_section(source)
+        calendars.resolve_all()
+        triggers = Triggers(jobs, calendars)
         shapes = [shape for source in files for shape in triggers.read_section(source)]
         for source, path, said in shapes:
             triggers.build(source, path, said)
@@ -93,6 +100,7 @@ class _Reading:
             warnings=tuple(problems),
             files=tuple(source.file for source in files),
             limits=limits,
+            calendars=calendars.specs,
         )
 
     def _problems(self, files: Sequence[Source]) -> list[Problem]:

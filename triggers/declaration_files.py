@@ -31,6 +31,10 @@ class Source:
     parent: "Source | None" = None
     _defaults: dict[str, Any] | None = None
 
+    def beside(self, content: bytes) -> None:
+        """Another file whose content belongs to this one: what it holds is part of the revision."""
+        self.digest = sha256(f"{self.digest} {sha256(content).hexdigest()}".encode()).hexdigest()
+
     @property
     def file(self) -> str:
         return self.document.file

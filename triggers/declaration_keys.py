@@ -12,7 +12,9 @@ from .declaration_http import METHODS, MOST_REDIRECTS
 from .declaration_types import (
     Body,
     Boolean,
+    CalendarDates,
     Command,
+    Country,
     Data,
     Duration,
     DurationOrForever,
@@ -21,6 +23,7 @@ from .declaration_types import (
     DurationTexts,
     Environment,
     Headers,
+    Hours,
     JsonBody,
     Key,
     Name,
@@ -34,6 +37,7 @@ from .declaration_types import (
     Time,
     Url,
     Version,
+    Weekdays,
     Zone,
 )
 from .job import OVERLAPS
@@ -239,6 +243,12 @@ class TriggerKeys(JobKeys, total=False):
         BeforeValidator(_short_after),
         Field(description="a continuation: when a firing of this job has ended"),
     ]
+    exclude: Annotated[Names, Field(description="calendars whose time is left out")]
+    on_excluded: Annotated[
+        str,
+        _words("skip", "next", "previous"),
+        Field(description="a slot that is left out: skip, or the next or previous day that is not"),
+    ]
     job: Annotated[Text, Field(description="a job of the files or of the code, or module:function")]
     start_at: Time
     end_at: Annotated[Time, Field(description="inclusive")]
@@ -260,6 +270,37 @@ class TriggerKeys(JobKeys, total=False):
     renamed_from: Annotated[Key, Field(description="the key it had before: keeps state and history")]
 
 
+class HolidayKeys(TypedDict, total=False):
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    country: Annotated[Country, Field(description="its ISO code: TR")]
+    subdivision: Annotated[Country, Field(description="a part of it: BY")]
+
+
+def _short_holidays(value: object) -> object:
+    return {"country": value} if isinstance(value, str) else value
+
+
+class CalendarKeys(TypedDict, total=False):
+    """Time that is left out of a trigger's schedule: whatever one of its keys says."""
+
+    __pydantic_config__ = _ONLY_THESE  # type: ignore[misc]
+    dates: Annotated[
+        CalendarDates, Field(description="2026-12-24, 2026-12-24..2027-01-02, 12-25 (every year)")
+    ]
+    weekly: Annotated[Weekdays, Field(description="days of the week: [sat, sun], mon-fri")]
+    daily: Annotated[Hours, Field(description="hours of every day: 22:00-06:00")]
+    cron: Annotated[Text, Field(description="the minutes that match; quote it")]
+    quartz: Annotated[Text, Field(description="the seconds that match; quote it")]
+    holidays: Annotated[
+        HolidayKeys,
+        BeforeValidator(_short_holidays),
+        Field(description="public holidays of a country, by the holidays package"),
+    ]
+    ics: Annotated[Text, Field(description="a file of events, beside this one; read when it is applied")]
+    any: Annotated[Names, Field(description="other calendars of the files")]
+    time_zone: Zone
+
+
 class FileKeys(TypedDict, total=False):
     """A file of declarations."""
 
@@ -270,6 +311,7 @@ class FileKeys(TypedDict, total=False):
     defaults: DefaultsKeys
     cluster: ClusterKeys
     groups: Annotated[dict[str, GroupKeys], Field(description="limits of the groups that jobs name")]
+    calendars: Annotated[dict[str, CalendarKeys], Field(description="time that triggers leave out, by name")]
     jobs: dict[str, JobKeys]
     triggers: dict[str, TriggerKeys]
 
@@ -291,7 +333,7 @@ ONLY_OF_JOBS: Final = (
 """What a trigger may say only when it declares its own job."""
 
 LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "any", "all")
-LATER: Final = frozenset((*LATER_SCHEDULES, "exclude", "calendars", "unique_key"))
+LATER: Final = frozenset((*LATER_SCHEDULES, "unique_key"))
 """Keys of the format that this version refuses instead of ignoring."""
 
 OTHER_WORDS: Final = {

@@ -11,6 +11,7 @@ from .declaration_jobs import Jobs, complain, raw_at
 from .declaration_keys import POLICIES_OF_JOBS
 from .declaration_triggers import Declared
 from .duration import format_duration
+from .errors import TriggerError
 from .instant import HOUR, MINUTE, SECOND, rfc3339
 from .retry import MARGIN, RetryPolicy
 from .retry_lint import discards_important, lint_names
@@ -43,11 +44,24 @@ class Lint:
             complain(declared.source, declared.path, Wrong(code, message, hint, kind_path))
         if kind == "after":
             return
+        if not self._can_be_asked(declared, kind):
+            return
         if kind == "delay" and declared.schedule.slot_after(self.now) is not None:
             return  # no slot comes while it runs or waits for its retry: nothing to fit between
         if declared.schedule.slot_after(self.now) is None:
             self._over(declared, kind)
         self._retry(declared, inner, kind)
+
+    def _can_be_asked(self, declared: Declared, kind: str) -> bool:
+        """Whether a next slot can be found: a search that finds nothing but left-out time is given up with an error."""
+        try:
+            declared.schedule.slot_after(self.now)
+        except TriggerError as error:
+            message, _, hint = str(error).rpartition("; ")
+            wrong = Wrong("E022", message or hint, hint if message else "correct it", (kind,))
+            complain(declared.source, declared.path, wrong)
+            return False
+        return True
 
     def _over(self, declared: Declared, kind: str) -> None:
         start_at, end_at = declared.definition.start_at, declared.definition.end_at

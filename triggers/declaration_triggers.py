@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .after import SUCCEEDED
+from .declaration_calendars import Calendars
 from .declaration_fields import Wrong, is_target, name_fault
 from .declaration_files import Source
 from .declaration_jobs import Jobs, complain, raw_at
@@ -33,6 +34,7 @@ class Triggers:
     """All triggers of one declaration."""
 
     jobs: Jobs
+    calendars: Calendars = field(default_factory=Calendars)
     declared: dict[str, Declared] = field(default_factory=dict)
     places: dict[str, tuple[Source, Path]] = field(default_factory=dict)
 
@@ -100,7 +102,10 @@ class Triggers:
             return
         if kind == "after" and not self._followed(said, source, path):
             return
-        definition = self._definition(kind, job or "", said, (source, path))
+        calendars = self.calendars.named(said.get("exclude", []), source, path)
+        if calendars is None:
+            return
+        definition = self._definition(kind, job or "", {**said, "calendars": calendars}, (source, path))
         schedule = _compiled(definition, kind, source, path)
         if schedule is not None:
             self.declared.setdefault(definition.key, Declared(definition, schedule, source, path))
@@ -140,6 +145,9 @@ class Triggers:
             start_at=start_at,
             end_at=end_at,
             max_fires=said.get("max_fires"),
+            exclude=tuple(sorted(said["calendars"])),
+            calendars=said["calendars"],
+            on_excluded=said.get("on_excluded", "skip") if said["calendars"] else "skip",
             jitter=said.get("jitter"),
             splay=said.get("splay"),
             misfire=misfire_rule(full.get("misfire")),
@@ -218,7 +226,18 @@ class _Times:
         return None if moment is None else moment.instant(self.zone)
 
 
-_OF_SLOTS = ("start_at", "end_at", "max_fires", "jitter", "splay", "misfire", "dst", "time_zone")
+_OF_SLOTS = (
+    "start_at",
+    "end_at",
+    "max_fires",
+    "exclude",
+    "on_excluded",
+    "jitter",
+    "splay",
+    "misfire",
+    "dst",
+    "time_zone",
+)
 
 _NO_EFFECT = {"every": ("dst",), "at": ("dst",), "delay": ("dst", "splay")}
 
@@ -256,6 +275,11 @@ def _check(raw: Mapping[str, Any], kind: str | None, source: Source, path: Path)
             why = "" if kind == "at" or key == "splay" else ", which counts elapsed time"
             message = f"`{key}` has no effect on `{kind}`{why}"
             complain(source, path, Wrong("W006", message, "remove it", (key,), True))
+    if "on_excluded" in raw and "exclude" not in raw:
+        wrong = Wrong(
+            "W006", "`on_excluded` has no effect without `exclude`", "remove it", ("on_excluded",), True
+        )
+        complain(source, path, wrong)
     misfire = raw.get("misfire")
     if isinstance(misfire, Mapping):
         policy = misfire.get("policy") or source.defaults.get("misfire", {}).get("policy", "fire_once")
@@ -275,5 +299,6 @@ def _compiled(definition: TriggerDefinition, kind: str, source: Source, path: Pa
         message, mark, hint = (inner if mark else str(error)).rpartition("; ")
         message, hint = (message, hint) if mark else (hint, "")
         code = "E022" if "can never fire" in str(error) else "E020"
-        complain(source, path, Wrong(code, message, hint, (kind,)))
+        at = "on_excluded" if message.startswith("on_excluded") else kind
+        complain(source, path, Wrong(code, message, hint, (at,)))
     return None

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic_core import CoreSchema, core_schema
 
+from .declaration_calendar_fields import read_country, read_dates, read_hours, read_weekdays
 from .declaration_fields import (
     LONGEST_NAME,
     read_boolean,
@@ -85,3 +86,8 @@ _STATUS = {"type": ["integer", "string"], "examples": [204, "200-299"]}
 Statuses = Annotated[
     list[str], Read(read_statuses, {"type": ["array", "integer", "string"], "items": _STATUS})
 ]
+_LISTED = {"type": ["array", "string"], "items": _STRING}
+CalendarDates = Annotated[dict[str, list[list[str]]], Read(read_dates, _LISTED)]
+Weekdays = Annotated[list[str], Read(read_weekdays, _LISTED)]
+Hours = Annotated[list[list[str]], Read(read_hours, _LISTED)]
+Country = Annotated[str, Read(read_country, {"type": "string", "examples": ["TR", "DE"]})]

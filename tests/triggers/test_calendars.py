@@ -1,5 +1,6 @@
 """Calendars: what is left out, for how long, and the schedules around that; compared with plain scans."""
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +18,8 @@ from qsched.triggers.instant import DAY, HOUR, MINUTE, SECOND, from_instant, to_
 from qsched.triggers.interval import Every
 from qsched.triggers.schedule import Schedule
 
+EXAMPLES = 600 if os.environ.get("QSCHED_LONG") == "1" else 40
+Specs = Mapping[str, Mapping[str, Any]]
 ZONES = (
     "UTC",
     "America/New_York",
@@ -165,7 +168,7 @@ instants = st.integers(at("2018-10-01T00:00") // MINUTE, at("2018-11-12T00:00") 
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=EXAMPLES)
 @given(st.one_of(of_days(), of_hours()), st.sampled_from(ZONES), instants)
 def test_the_answer_stays_the_same_between_the_edges_that_a_calendar_names(
     spec: Mapping[str, Any], zone: str, instant: int
@@ -215,7 +218,7 @@ def scan(schedule: Schedule, first: int, last: int) -> list[int]:
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=EXAMPLES)
 @given(st.data(), st.sampled_from(ZONES), st.one_of(of_days(), of_hours()), instants)
 def test_what_is_left_out_is_no_slot_and_nothing_else_changes(
     data: st.DataObject, zone: str, spec: Mapping[str, Any], instant: int
@@ -229,7 +232,7 @@ def test_what_is_left_out_is_no_slot_and_nothing_else_changes(
     agrees(schedule, expected, instant)
 
 
-@settings(max_examples=250)
+@settings(max_examples=EXAMPLES)
 @given(st.data(), st.sampled_from(ZONES), of_days(), instants)
 def test_a_roll_is_the_set_of_where_each_slot_lands(
     data: st.DataObject, zone: str, spec: Mapping[str, Any], instant: int
@@ -292,7 +295,7 @@ def agrees(schedule: Schedule, expected: list[int], instant: int) -> None:
 
 
 def test_the_last_day_of_a_month_rolls_back_to_friday_and_the_first_on_to_monday() -> None:
-    weekend = {"weekend": {"weekly": ["sat", "sun"]}}
+    weekend: Specs = {"weekend": {"weekly": ["sat", "sun"]}}
     month_end = exclude(
         Cron("0 30 18 L * ?", "quartz", "Europe/Istanbul"), weekend, "previous", "Europe/Istanbul"
     )
@@ -311,7 +314,10 @@ def test_slots_that_roll_to_one_instant_are_one_slot() -> None:
 
 
 def test_a_preview_says_what_was_left_out_by_which_calendar_and_where_it_went() -> None:
-    calendars = {"weekend": {"weekly": ["sat", "sun"]}, "freeze": {"dates": [["2026-05-04", "2026-05-04"]]}}
+    calendars: Specs = {
+        "weekend": {"weekly": ["sat", "sun"]},
+        "freeze": {"dates": [["2026-05-04", "2026-05-04"]]},
+    }
     rolling: Any = exclude(Cron("0 9 * * *"), calendars, "next", "UTC")
     found = rolling.left_out(at("2026-05-01"), at("2026-05-05"))
     assert [(shown(each.slot), each.calendars, shown(each.rolled_to)) for each in found] == [
@@ -325,7 +331,7 @@ def test_a_preview_says_what_was_left_out_by_which_calendar_and_where_it_went() 
 
 
 def test_calendars_that_leave_out_everything_are_refused_not_searched_for_ever() -> None:
-    always = {"closed": {"weekly": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}}
+    always: Specs = {"closed": {"weekly": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}}
     assert exclude(Cron("0 9 * * *"), always, "skip", "UTC").slot_after(at("2026-05-01")) is None
     for way in ("next", "previous"):
         with pytest.raises(ScheduleError, match="can never fire"):

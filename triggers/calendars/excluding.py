@@ -1,14 +1,15 @@
 """A schedule without what its calendars leave out: a slot there does not exist, or moves to a day that is not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import DefinitionError, ScheduleError
 from ..schedule import COUNT_LIMIT, Moments, Schedule
 from ..zone import find_zone
 from .calendar import Calendar, Together
 from .compiling import Named, compile_calendars, names_of
+from .left_out import LeftOut, endless, slots_between, spoken
 
 SKIP = "skip"
 ON_EXCLUDED = (SKIP, "next", "previous")
@@ -16,14 +17,6 @@ _STEPS = 20_000
 """Stretches of left-out time that one search goes over: more are refused, not followed for ever."""
 _FEW = 1000
 """So few slots are looked at one by one when they are counted; of more, the time between the calendars' edges is."""
-
-
-class LeftOut(NamedTuple):
-    """A slot that does not run when the schedule names it: by which calendars, and where it went, if anywhere."""
-
-    slot: int
-    calendars: tuple[str, ...]
-    rolled_to: int | None
 
 
 def exclude(
@@ -112,22 +105,3 @@ class Excluding(Moments):
 
     def __str__(self) -> str:
         return str(self.inner)
-
-
-def slots_between(schedule: Schedule, first: int, last: int) -> Iterator[int]:
-    """Each slot from `first` to `last`, both included."""
-    slot = schedule.slot_after(first - 1)
-    while slot is not None and slot <= last:
-        yield slot
-        slot = schedule.slot_after(slot)
-
-
-def spoken(named: Sequence[Named]) -> str:
-    """The calendars' names in a sentence."""
-    names = [each.name for each in named]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def endless(schedule: Schedule, named: Sequence[Named]) -> str:
-    """What is said where a search found nothing but left-out slots."""
-    return f"{schedule}: nothing but slots that {spoken(named)} leaves out, for as long as was looked; it can never fire"

@@ -12,7 +12,7 @@ from ..schedule import COUNT_LIMIT, Moments, Schedule
 from ..zone import DAY, Zone
 from .calendar import Calendar
 from .compiling import Named, names_of
-from .excluding import LeftOut, endless, slots_between, spoken
+from .left_out import LeftOut, endless, slots_between, spoken
 
 FARTHEST = 62
 """Days that a slot rolls at most; one that finds no day within them is left out."""

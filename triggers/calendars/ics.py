@@ -1,0 +1,104 @@
+"""Events of an iCalendar file (RFC 5545) as a calendar's spec: whole days, spans of time, and what recurs of both."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from ..errors import ScheduleError
+
+MOST_EVENTS = 2_000
+
+
+def read_ics(content: bytes) -> dict[str, list[Any]]:
+    """{dates, spans, days, recurring} of the file's events, as a calendar's spec has them; cancelled ones left out.
+
+    Raises ScheduleError for what is no such file, holds too much, or what no rule can be made of.
+    """
+    try:
+        from icalendar import Calendar
+    except ImportError as error:
+        raise ScheduleError(
+            "ics: the icalendar package is not installed here; pip install 'qsched[ics]'"
+        ) from error
+    try:
+        calendar = Calendar.from_ical(content)
+        events = [
+            each for each in calendar.walk("VEVENT") if str(each.get("STATUS", "")).upper() != "CANCELLED"
+        ]
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise ScheduleError(f"this is no iCalendar file: {error}; export it again") from error
+    if len(events) > MOST_EVENTS:
+        raise ScheduleError(
+            f"it has {len(events)} events, and {MOST_EVENTS} are read at most; leave out what is past"
+        )
+    found: dict[str, list[Any]] = {}
+    for event in events:
+        key, item = _event(event)
+        found.setdefault(key, []).append(item)
+    return found
+
+
+def _event(event: Any) -> tuple[str, Any]:
+    name = str(event.get("SUMMARY", event.get("UID", "?")))
+    begin = event.decoded("DTSTART", None)
+    if begin is None:
+        raise ScheduleError(f"the event {name!r} has no DTSTART; correct it")
+    whole = not isinstance(begin, datetime)
+    end = event.decoded("DTEND", None)
+    if end is None:
+        duration = event.decoded("DURATION", None)
+        end = begin + (duration if duration is not None else timedelta(days=1 if whole else 0))
+    if "RRULE" in event:
+        return _recurring(event, begin, end, whole=whole)
+    if whole:
+        last = max(begin, end - timedelta(days=1))
+        return "dates", [str(begin), str(last)]
+    if begin.tzinfo is None:
+        raise ScheduleError(
+            f"the event {name!r} floats: its DTSTART names no zone; give it a TZID, or end it with Z"
+        )
+    return "spans", [begin.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()]
+
+
+def _recurring(event: Any, begin: Any, end: Any, *, whole: bool) -> tuple[str, Any]:
+    rule = event["RRULE"].to_ical().decode()
+    start = datetime(begin.year, begin.month, begin.day) if whole else begin.replace(tzinfo=None)
+    said: dict[str, Any] = {"rrule": _without_zone(rule, begin), "start": start.isoformat()}
+    left_out = sorted({_wall(each.dt, begin).isoformat() for each in _exdates(event)})
+    if left_out:
+        said["except"] = left_out
+    if whole:
+        return "days", said | {"length": max((end - begin).days, 1)}
+    zone = getattr(begin.tzinfo, "key", None) or getattr(begin.tzinfo, "zone", None)
+    if begin.tzinfo is not None:
+        said["time_zone"] = str(zone) if zone else "UTC"
+        if zone is None:
+            said["start"] = begin.astimezone(UTC).replace(tzinfo=None).isoformat()
+    return "recurring", said | {"length": max(int((end - begin).total_seconds()), 1)}
+
+
+def _exdates(event: Any) -> list[Any]:
+    given = event.get("EXDATE", [])
+    return [each for one in (given if isinstance(given, list) else [given]) for each in one.dts]
+
+
+def _wall(moment: date, begin: Any) -> datetime:
+    """A left-out occurrence on the wall of the event."""
+    if not isinstance(moment, datetime):
+        return datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is not None and isinstance(begin, datetime) and begin.tzinfo is not None:
+        moment = moment.astimezone(begin.tzinfo)
+    return moment.replace(tzinfo=None)
+
+
+def _without_zone(rule: str, begin: Any) -> str:
+    """The rule with its UNTIL on the event's wall: occurrences are worked out there."""
+    parts = []
+    for part in rule.split(";"):
+        key, _, value = part.partition("=")
+        if key.upper() == "UNTIL" and value.endswith("Z"):
+            until = datetime.strptime(value, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+            if isinstance(begin, datetime) and begin.tzinfo is not None:
+                until = until.astimezone(begin.tzinfo)
+            part = f"UNTIL={until:%Y%m%dT%H%M%S}"
+        parts.append(part)
+    return ";".join(parts)
