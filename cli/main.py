@@ -20,6 +20,7 @@ COMMANDS = {
         "triggers:triggers",
         "When jobs run: list, show, next, explain, pause, resume, fire, backfill, reset, delete.",
     ),
+    "groups": Leaf("groups:groups", "What is paused, and what is limited, together: list, pause, resume."),
     "misfires": Leaf("misfires:misfires", "Slots that were noticed too late, and what became of them."),
     "firings": Leaf(
         "firings:firings", "What ran, runs, will run, or was skipped: list, show, output, cancel, retry."

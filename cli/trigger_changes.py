@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from .bills import pause_end, tell_bills, tell_start, told
 from .data_options import data_of, data_options
-from .declared import counted
-from .exits import USAGE, CommandError
 from .render import answer, say, show_document
 from .settings import Settings, whoami
-from .times import SinceType, when
+from .times import SinceType
 from .tree import command
-
-if TYPE_CHECKING:
-    from ..scheduler.turns import Bill
 
 _keys = click.argument("triggers", nargs=-1, required=True, metavar="TRIGGER...")
 
@@ -31,14 +27,9 @@ def pause(
 ) -> None:
     """Pause triggers. When this returns, nothing of them starts; slots that pass are recorded as skipped."""
     from ..scheduler.control import pause as pause_triggers
-    from ..scheduler.store.reports import database_now
 
     store = settings.writing()
-    now = database_now(store)
-    end = None if until is None else until[1] + (now if until[0] == "duration" else 0)
-    if end is not None and end <= now:
-        said = f"--until {when(end, settings.zone(), now)} has passed"
-        raise CommandError(said, code=USAGE, hint="give a later instant, or a duration such as 2h")
+    end = pause_end(settings, store, until)
     pause_triggers(store, triggers, reason=reason, who=whoami(), until=end)
     _done(settings, "paused", triggers)
 
@@ -50,23 +41,16 @@ def pause(
 )
 @click.pass_obj
 def resume(settings: Settings, triggers: Sequence[str], catch_up: bool) -> None:
-    """Let paused triggers go on from now. Slots that passed are recorded as skipped and do not run.
+    """Let paused triggers go on from now. Slots that passed are shown first, recorded as skipped, and do not run.
 
-    With --catch-up they are decided by the misfire policy, after being shown and agreed to.
+    With --catch-up they are decided by the misfire policy, after being agreed to.
     """
     from ..scheduler.control import bills
     from ..scheduler.control import resume as resume_triggers
 
     store = settings.writing()
-    if catch_up:
-        owed = [bill for bill in bills(store, triggers) if bill.slots or bill.held]
-        for bill in owed:
-            say(told(settings, bill))
-        if owed:
-            settings.confirm("Leave them to the misfire policy, which may run some now?")
-    for bill in resume_triggers(store, triggers, who=whoami(), catch_up=catch_up):
-        if not catch_up and (bill.slots or bill.held):
-            say(f"{told(settings, bill)}: skipped")
+    tell_bills(settings, bills(store, triggers), catch_up=catch_up)
+    resume_triggers(store, triggers, who=whoami(), catch_up=catch_up)
     _done(settings, "resumed", triggers)
 
 
@@ -79,13 +63,14 @@ def resume(settings: Settings, triggers: Sequence[str], catch_up: bool) -> None:
 def fire(settings: Settings, /, trigger: str, data: str | None, values: Sequence[str], **asked: Any) -> None:
     """Start a trigger's job now, beside its schedule, which stays as it is. Prints the firing's id.
 
-    Data that are given here go over the trigger's own.
+    Says first what the start has to wait for, if it has to. Data that are given here go over the trigger's own.
     """
     from ..scheduler.control import fire as fire_trigger
     from ..scheduler.errors import Refused
 
     said = data_of(data, values)
     store = settings.writing()
+    tell_start(settings, store, trigger, force=asked["force"] or settings.yes)
     options: dict[str, Any] = {"data": said, "who": whoami(), "request_key": asked["request_key"]}
     try:
         firing = fire_trigger(store, trigger, force=asked["force"], **options)
@@ -133,20 +118,6 @@ def delete(settings: Settings, triggers: Sequence[str]) -> None:
     settings.confirm(f"Delete {_named(triggers)}? An apply of a file that declares it brings it back.")
     delete_triggers(store, triggers, who=whoami())
     _done(settings, "deleted", triggers)
-
-
-def told(settings: Settings, bill: Bill) -> str:
-    """`partner-feed: 78 slots passed, Sat 12 Dec 08:00:00 to …`."""
-    zone = settings.zone()
-    said = [f"{bill.key}:"]
-    if bill.slots and bill.first is not None and bill.last is not None:
-        first, last = when(bill.first, zone, bill.last), when(bill.last, zone, bill.last)
-        said.append(
-            f"{counted(bill.slots, 'slot')} passed, {first}" + (f" to {last}" if last != first else "")
-        )
-    if bill.held:
-        said.append(f"{'and ' if bill.slots else ''}{counted(bill.held, 'firing')} of earlier slots waiting")
-    return " ".join(said)
 
 
 def _done(settings: Settings, verb: str, triggers: Sequence[str]) -> None:

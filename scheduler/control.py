@@ -87,13 +87,15 @@ def resume(
 
 
 def bills(store: Store, keys: Sequence[str]) -> tuple[Bill, ...]:
-    """What `resume` would close, for whoever wants to see it first; reads only."""
+    """What `resume` would close of those that are paused, for whoever wants to see it first; reads only."""
 
     def read(tx: Tx) -> tuple[Bill, ...]:
         rows = trigger_rows.read_triggers(tx, find(tx, keys).values())
         held = waiting_rows.waiting_slots(tx, rows.keys())
         return tuple(
-            bill_of(row, Stored.of(row), now=tx.now(), held=held.get(row.id, 0)) for row in rows.values()
+            bill_of(row, Stored.of(row), now=tx.now(), held=held.get(row.id, 0))
+            for row in rows.values()
+            if row.paused_at is not None
         )
 
     return store.read("bill", read)

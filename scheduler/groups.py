@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Unpack
 
-from .store import definition_rows, trigger_lists, waiting_rows
+from .store import definition_rows, trigger_lists, trigger_rows, waiting_rows
 from .store.after_end import set_next
 from .store.database import Store
 from .store.definition_rows import GroupPause
 from .store.trigger_rows import TriggerRow
 from .store.tx import Tx
-from .stored import PAUSED
+from .stored import PAUSED, Stored
 from .turns import CHUNK, Bill, PauseOptions, Turns, bill_of, chunks, move_triggers
 
 _TRIES = 3
@@ -47,6 +47,21 @@ def pause_group(store: Store, group: str, **options: Unpack[PauseOptions]) -> tu
     for ids in chunks(store.transaction("pause group", begin)):
         done += move_triggers(store, ids, stop, shared)
     return tuple(done)
+
+
+def group_bills(store: Store, group: str) -> tuple[Bill, ...]:
+    """What `resume_group` would close, for whoever wants to see it first; reads only."""
+
+    def read(tx: Tx, ids: Sequence[int]) -> list[Bill]:
+        rows = trigger_rows.read_triggers(tx, ids)
+        mine = [row for row in rows.values() if row.paused_at is None and row.group_paused_at is not None]
+        held = waiting_rows.waiting_slots(tx, [row.id for row in mine])
+        return [bill_of(row, Stored.of(row), now=tx.now(), held=held.get(row.id, 0)) for row in mine]
+
+    found: list[Bill] = []
+    for ids in chunks(store.read("group", lambda tx: trigger_lists.group_trigger_ids(tx, group))):
+        found += store.read("bills", lambda tx, ids=ids: read(tx, ids))  # type: ignore[misc]
+    return tuple(found)
 
 
 def resume_group(

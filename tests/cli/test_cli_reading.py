@@ -63,6 +63,7 @@ def test_no_reading_command_changes_a_byte_of_the_store(
         ("triggers", "show", "nightly"),
         ("triggers", "next", "nightly"),
         ("triggers", "show", "billing/hourly"),
+        ("groups", "list"),
         ("misfires", "list"),
         ("firings", "list"),
         ("firings", "show", str(number)),
