@@ -23,6 +23,7 @@ INTERRUPTED: Final = 130
 
 _CODES: Final = {
     "DeclarationError": INVALID_FILE,
+    "SourceError": INVALID_FILE,
     "AppError": FAILED,
     "StoreError": NO_STORE,
     "UnknownTrigger": NOT_FOUND,

@@ -13,6 +13,7 @@ QschedError (triggers/errors.py)
     UnknownJob                    no job has that name
       JobUnloadable                 this node cannot, or may not, run that job
     UnknownNode                   no live node has that name
+    SourceError                   what shall be imported cannot be read, or holds nothing for us
     AppError                      a module given with --app cannot be loaded
       StartupFailed                 a hook that it marked on_startup raised
     Conflict                      somebody else owns it, or changed it first
@@ -92,6 +93,10 @@ class JobUnloadable(UnknownJob):
 
 class UnknownNode(SchedulerError):
     """No live node has that name."""
+
+
+class SourceError(SchedulerError):
+    """What shall be imported cannot be read, or holds nothing that becomes a trigger."""
 
 
 class AppError(SchedulerError):

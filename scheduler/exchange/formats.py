@@ -1,0 +1,33 @@
+"""The formats that can be imported, by name; each reader is loaded when it is asked for."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final, NamedTuple
+
+from ..errors import SourceError
+from .reading import Options, Reading
+
+Importer = Callable[[str, Options], Reading]
+
+
+class Format(NamedTuple):
+    """Where a reader lives (`module:attribute` in this room), and what it reads."""
+
+    place: str
+    reads: str
+
+
+FORMATS: Final[dict[str, Format]] = {
+    "crontab": Format("crontab:read", "a user's crontab, /etc/crontab or a folder as /etc/cron.d"),
+}
+
+
+def importer(name: str) -> Importer:
+    """The reader of a format; raises SourceError for one that is not known."""
+    if name not in FORMATS:
+        raise SourceError(
+            f"{name!r} is not a format that can be imported", hint=f"use one of {', '.join(FORMATS)}"
+        )
+    module, _, attribute = FORMATS[name].place.partition(":")
+    found: Importer = getattr(import_module(f".{module}", __package__), attribute)
+    return found
