@@ -29,6 +29,7 @@ COMMANDS = {
     "enqueue": Leaf("enqueue:enqueue", "Have a job run once, now or later, without a trigger."),
     "events": Leaf("events:events", "What happened in the cluster, and what happens."),
     "nodes": Leaf("nodes:nodes", "Who runs it: list, drain."),
+    "calendars": Leaf("calendars:calendars", "Which time triggers leave out: list, check."),
     "cron": Leaf("cron:cron", "Explain a cron expression and show its next times."),
     "db": Leaf("db:db", "The store's schema: upgrade, current, sql."),
     "demo": Leaf("demo:demo", "Watch triggers fire, and one misfire, on a store of its own."),

@@ -65,6 +65,7 @@ class Added:
     cluster_defaults: Mapping[str, Any] = field(default_factory=dict)
     revision_digest: str = ""
     limits: Mapping[str, int] = field(default_factory=dict)
+    calendars: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added:

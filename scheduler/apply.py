@@ -21,7 +21,7 @@ from .changes import (
 )
 from .desired import CODE, Declared, Wanted, wanted_of
 from .errors import Conflict, ConstraintHit, Refused
-from .store import definition_rows, job_rows, limit_rows, trigger_rows
+from .store import calendar_rows, definition_rows, job_rows, limit_rows, trigger_rows
 from .store.database import Store
 from .store.definition_rows import APPLIED, APPLYING, NamespaceRow
 from .store.trigger_rows import TriggerRow
@@ -163,6 +163,7 @@ def look(tx: Tx, wanted: Wanted) -> Seen:
         defaults=defaults,
         defaults_namespace=owner,
         limits=limit_rows.read_limits(tx),
+        calendars=calendar_rows.calendar_digests(tx, wanted.namespace),
     )
 
 
@@ -228,6 +229,7 @@ def _write(store: Store, work: _Work, done: _Done) -> None:
             retired_jobs=retired,
             defaults=work.wanted.defaults if number == 0 and work.changes.new_defaults else None,
             limits=work.wanted.limits if number == 0 and work.changes.new_limits else None,
+            calendars=work.wanted.calendars if number == 0 and work.changes.new_calendars else None,
         )
         turn = _Turn(work, chunk, expected, first=number == 0, last=number == len(parts) - 1)
         expected, written = store.transaction("apply", turn.run)

@@ -9,7 +9,7 @@ from .changes import ADD, RETIRE, REVIVE, JobChange, TriggerChange
 from .desired import named as named_by
 from .effective import group_of, overlap_of, skip_after
 from .firing import NewFiring, limit_key, precedence
-from .store import definition_rows, job_rows, limit_rows, trigger_rows, waiting_rows
+from .store import calendar_rows, definition_rows, job_rows, limit_rows, trigger_rows, waiting_rows
 from .store.after_end import set_next
 from .store.firing_rows import insert_firings
 from .store.job_rows import JobHead, JobRow
@@ -57,6 +57,9 @@ class Chunk:
     limits: Mapping[str, int] | None = None
     """New limits of the namespace's groups; None where they stay."""
 
+    calendars: Mapping[str, Mapping[str, object]] | None = None
+    """The namespace's register of calendars; None where it stays."""
+
     @property
     def for_all(self) -> bool:
         """Whether it changes what holds for all jobs of the cluster."""
@@ -77,6 +80,8 @@ def write_chunk(tx: Tx, chunk: Chunk) -> Written:
     writing = _Writing(tx, chunk)
     writing.write_jobs()
     writing.write_triggers()
+    if chunk.calendars is not None:
+        calendar_rows.write_calendars(tx, chunk.namespace, chunk.calendars)
     limit_rows.number_permits(tx, writing.permits)
     job_rows.retire_jobs(tx, [_head(change).id for change in chunk.retired_jobs])
     return writing.written

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..triggers.job import digest
 from .desired import CODE, Wanted, WantedJob, WantedTrigger, in_code
 from .errors import Conflict
 from .store.definition_rows import NamespaceRow
@@ -35,6 +36,8 @@ class Seen:
     defaults: Mapping[str, object] = field(default_factory=dict)
     defaults_namespace: str | None = None
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    calendars: Mapping[str, str] = field(default_factory=dict)
+    """{name: digest} of the namespace's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,9 @@ class TriggerChange:
         """Whether its slots are others from now on; else the next fire time stays what it is."""
         if self.wanted is None or self.head is None or self.kind == REVIVE or self.head.state == ERROR:
             return True
-        hashed = self.kind == RENAME and _HASHED.search(str(self.wanted.definition.schedule)) is not None
+        definition = self.wanted.definition
+        by_key = definition.splay is not None or _HASHED.search(str(definition.schedule)) is not None
+        hashed = self.kind == RENAME and by_key
         return hashed or self.wanted.schedule_digest != self.head.schedule_digest
 
 
@@ -78,10 +83,18 @@ class Changes:
     """Triggers that left the file and stay (`prune` keep)."""
     warnings: tuple[str, ...]
     new_limits: bool = False
+    new_calendars: bool = False
 
     @property
     def nothing(self) -> bool:
-        return not (self.jobs or self.triggers or self.retired_jobs or self.new_defaults or self.new_limits)
+        return not (
+            self.jobs
+            or self.triggers
+            or self.retired_jobs
+            or self.new_defaults
+            or self.new_limits
+            or self.new_calendars
+        )
 
 
 def compare(wanted: Wanted, seen: Seen, *, prune: str) -> Changes:
@@ -115,6 +128,7 @@ def compare(wanted: Wanted, seen: Seen, *, prune: str) -> Changes:
         kept=tuple(head.key for head in left) if prune == "keep" else (),
         warnings=tuple(warnings),
         new_limits=_new_limits(wanted, seen),
+        new_calendars={name: digest(spec) for name, spec in wanted.calendars.items()} != dict(seen.calendars),
     )
 
 

@@ -27,6 +27,8 @@ class Declared(Protocol):
     def revision_digest(self) -> str: ...
     @property
     def limits(self) -> Mapping[str, int]: ...
+    @property
+    def calendars(self) -> Mapping[str, Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Wanted:
     digest: str
     limits: Mapping[str, int] = field(default_factory=dict)
     """{group: how many firings of its jobs run at once}."""
+    calendars: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """{name: what it leaves out}: a register for readers, for each trigger carries its own."""
 
 
 def wanted_of(declared: Declared) -> Wanted:
@@ -98,6 +102,7 @@ def wanted_of(declared: Declared) -> Wanted:
         dict(declared.cluster_defaults),
         declared.revision_digest,
         dict(declared.limits),
+        dict(declared.calendars),
     )
 
 

@@ -238,7 +238,7 @@ calendars = table(
     Column("spec", Json, nullable=False),
     Column("definition_digest", String(64), nullable=False),
     Column("updated_at", Big, nullable=False),
-    UniqueConstraint("cluster", "name"),
+    UniqueConstraint("cluster", "namespace", "name"),  # namespaces may include one shared file
     sqlite_autoincrement=True,
 )
 

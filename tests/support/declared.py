@@ -23,6 +23,7 @@ class Declared:
     namespace: str = "default"
     cluster_defaults: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    calendars: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     comment: str = ""
     """Two files that differ in nothing but this declare the same, and are two revisions."""
 
@@ -36,6 +37,7 @@ class Declared:
                 {job.name: job.to_spec() for job in self.jobs},
                 dict(self.cluster_defaults),
                 dict(self.limits),
+                canonical(dict(self.calendars)),
             ]
         )
 
