@@ -29,12 +29,17 @@ def slots_by_scan(
         if day.weekday() in written.weekdays:
             for hour in written.hours:
                 for minute in written.minutes:
-                    found.update(_instants(day, time(hour, minute), zone, runs_after_gap, once))
+                    found.update(
+                        instants_of(day, time(hour, minute), zone, runs_after_gap=runs_after_gap, once=once)
+                    )
         day += timedelta(days=1)
     return sorted(instant for instant in found if first <= instant <= last)
 
 
-def _instants(day: date, clock: time, zone: ZoneInfo, runs_after_gap: bool, once: bool) -> list[datetime]:
+def instants_of(
+    day: date, clock: time, zone: ZoneInfo, *, runs_after_gap: bool, once: bool
+) -> list[datetime]:
+    """When a wall time of a day comes, in UTC: in an overlap `once` or twice, in a gap at its end or never."""
     early = datetime.combine(day, clock, zone)
     late = early.replace(fold=1)
     instants = sorted({early.astimezone(UTC), late.astimezone(UTC)})
