@@ -10,6 +10,7 @@ triggers = Tree(
             "trigger_show:show_trigger", "One trigger: its schedule in words, next fires, last firings."
         ),
         "next": Leaf("trigger_show:next_fires", "When a trigger will fire next."),
+        "explain": Leaf("trigger_explain:explain", "Why a trigger ran, or did not run, at an instant."),
         "pause": Leaf("trigger_changes:pause", "Stop triggers; when this returns, nothing of them starts."),
         "resume": Leaf("trigger_changes:resume", "Let paused triggers go on from now."),
         "fire": Leaf("trigger_changes:fire", "Start a trigger's job now, beside its schedule."),

@@ -10,7 +10,7 @@ from .tx import Tx
 
 PAGE = 2000
 
-_FIRINGS = """
+FIRINGS = """
 SELECT f.id, f.trigger_name, f.job_name, f.scheduled_at, f.first_scheduled_at, f.covers, f.noticed_at,
        f.reason, f.state, f.outcome, f.attempt, f.recoveries, n.name, f.started_at, f.finished_at,
        f.first_started_at, f.error, f.misfire_cause, f.misfire_policy, f.misfire_decision, f.run_at,
@@ -33,7 +33,7 @@ class Wanted:
 def firings(store: Store, wanted: Wanted) -> Iterator[Item]:
     """The firings that are wanted, newest first."""
     where, values = _where(wanted)
-    statement = _FIRINGS + where + " AND f.id < ? ORDER BY f.id DESC LIMIT ?"
+    statement = FIRINGS + where + " AND f.id < ? ORDER BY f.id DESC LIMIT ?"
     before, left = 1 << 62, wanted.limit
     while left is None or left > 0:
         page = PAGE if left is None else min(PAGE, left)
@@ -67,7 +67,7 @@ def _page(store: Store, statement: str, values: tuple[Any, ...]) -> list[Any]:
 
 
 def firing_item(row: Any) -> Item:
-    """The answer of one row of _FIRINGS."""
+    """The answer of one row of FIRINGS."""
     started_at, finished_at = row[13], row[14]
     misfire = None
     if row[18] is not None:
@@ -136,7 +136,7 @@ def firing(store: Store, number: int) -> Item | None:
     """
 
     def work(tx: Tx) -> tuple[Any, list[Any], dict[int, str], list[Item]]:
-        found = tx.run(_FIRINGS + " AND f.id = ?", tx.cluster, number).first()
+        found = tx.run(FIRINGS + " AND f.id = ?", tx.cluster, number).first()
         if found is None:
             return None, [], {}, []
         outputs = {row[0]: row[1] for row in tx.rows(_OUTPUTS, number)}
