@@ -8,6 +8,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "Cron": "triggers.cron",
     "Every": "triggers.interval",
+    "At": "triggers.once",
+    "CalendarInterval": "triggers.calendar_interval",
+    "DailyWindow": "triggers.daily_window",
+    "Recurrence": "triggers.recurrence",
+    "AnyOf": "triggers.combined",
+    "AllOf": "triggers.combined",
     "RetryPolicy": "triggers.retry",
     "CronError": "triggers.errors",
     "QschedError": "triggers.errors",
@@ -44,10 +50,16 @@ if TYPE_CHECKING:
     from .scheduler.events import Event as Event
     from .scheduler.events import Fact as Fact
     from .scheduler.jobs import job as job
+    from .triggers.calendar_interval import CalendarInterval as CalendarInterval
+    from .triggers.combined import AllOf as AllOf
+    from .triggers.combined import AnyOf as AnyOf
     from .triggers.cron import Cron as Cron
+    from .triggers.daily_window import DailyWindow as DailyWindow
     from .triggers.errors import CronError as CronError
     from .triggers.errors import QschedError as QschedError
     from .triggers.interval import Every as Every
+    from .triggers.once import At as At
+    from .triggers.recurrence import Recurrence as Recurrence
     from .triggers.retry import RetryPolicy as RetryPolicy
 
 

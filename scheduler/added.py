@@ -7,34 +7,36 @@ from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from ..triggers.after import CONDITIONS, SUCCEEDED
-from ..triggers.cron import Cron
-from ..triggers.duration import parse_duration
 from ..triggers.errors import DefinitionError
 from ..triggers.instant import to_instant
-from ..triggers.interval import Every
 from ..triggers.job import JobDefinition
 from ..triggers.misfire import MisfireRule
-from ..triggers.once import At
 from ..triggers.retry import RetryPolicy
 from ..triggers.trigger import TriggerDefinition, split_key
+from .added_schedules import WRITTEN, Whole, duration, kept_object, kept_written
 from .desired import CODE
 from .jobs import target_of
 from .payload import checked_data
 
 
 class AddOptions(TypedDict, total=False):
-    """What a trigger may say, by the names that YAML has for it; exactly one of the first seven says when.
+    """What a trigger may say, by the names that YAML has for it; exactly one of those up to `after` says when.
 
-    `schedule` is a Cron, an Every or an At; `cron`, `quartz`, `every`, `at` and `delay` are what YAML writes. `after` is
-    another job (a function marked @job, or its name) whose ends this one follows: good ones, or those that `on` says
-    (failed, any).
+    `schedule` is a Cron, an Every, an At, a CalendarInterval, a DailyWindow, a Recurrence, an AnyOf or an AllOf; `cron` to
+    `delay` are what YAML writes (in `any` and `all` objects may stand, too). `after` is another job (a function marked
+    @job, or its name) whose ends this one follows: good ones, or those that `on` says (failed, any).
     """
 
-    schedule: Cron | Every | At
+    schedule: Whole
     cron: str
     quartz: str
     every: str | timedelta
     at: datetime
+    calendar_interval: Mapping[str, Any]
+    daily_window: Mapping[str, Any]
+    rrule: str
+    any: Sequence[Whole | Mapping[str, Any]]
+    all: Sequence[Whole | Mapping[str, Any]]
     delay: str | timedelta
     after: str | Callable[..., Any]
     on: str
@@ -82,7 +84,7 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
     said = {name: given[name] for name in _PLAIN if name in given}
     said |= {name: tuple(given[name]) for name in ("tags", "run_on") if name in given}
     said |= {name: to_instant(given[name]) for name in ("start_at", "end_at") if name in given}
-    said |= {name: _duration(given[name]) for name in ("jitter", "splay") if name in given}
+    said |= {name: duration(given[name]) for name in ("jitter", "splay") if name in given}
     if "misfire" in options:
         rule = options["misfire"]
         said["misfire"] = MisfireRule(policy=rule) if isinstance(rule, str) else rule
@@ -94,7 +96,7 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
 
 
 _PLAIN = ("time_zone", "max_fires", "retry", "priority", "paused", "description", "renamed_from")
-_WHEN = ("schedule", "cron", "quartz", "every", "at", "delay", "after")
+_WHEN = ("schedule", *WRITTEN, "after")
 _OF_SLOTS = ("start_at", "end_at", "max_fires", "jitter", "splay", "misfire", "time_zone")
 
 
@@ -111,16 +113,24 @@ def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
         return {"schedule": _followed(key, value, options)}
     if "on" in options:
         raise DefinitionError(f"trigger {key!r}: `on` goes with `after`, and it has {said[0]}")
-    if said[0] != "schedule":
-        return {"schedule": {said[0]: _WRITTEN[said[0]](value)}}
-    if isinstance(value, Cron):
-        return _cron(key, value, options)
-    if isinstance(value, Every):
-        anchor = {} if value.anchor == 0 else {"anchor": value.anchor}
-        return {"schedule": {"every": value.interval, **anchor}}
-    if isinstance(value, At):
-        return {"schedule": {"at": value.instant}}
-    raise DefinitionError(f"trigger {key!r}: schedule is a Cron, an Every or an At, and {value!r} is none")
+    fields = kept_object(key, value) if said[0] == "schedule" else kept_written(key, said[0], value)
+    _check_agreed(key, fields, options)
+    return fields
+
+
+def _check_agreed(key: str, fields: Mapping[str, Any], options: AddOptions) -> None:
+    """Refuse a schedule object that says another zone or start than the options beside it."""
+    zone = options.get("time_zone")
+    if zone is not None and fields.get("time_zone", zone) != zone:
+        kind = type(options["schedule"]).__name__ if "schedule" in options else "schedule"
+        raise DefinitionError(
+            f"trigger {key!r}: its {kind} is in {fields['time_zone']} and time_zone says {zone}: say it in one of them"
+        )
+    start = to_instant(options["start_at"]) if "start_at" in options else None
+    if start is not None and fields.get("start_at", start) != start:
+        raise DefinitionError(
+            f"trigger {key!r}: its schedule and start_at begin at two times: say it in one of them"
+        )
 
 
 def _followed(key: str, job: str | Callable[..., Any], options: AddOptions) -> dict[str, Any]:
@@ -132,38 +142,6 @@ def _followed(key: str, job: str | Callable[..., Any], options: AddOptions) -> d
     if on not in CONDITIONS:
         raise DefinitionError(f"trigger {key!r}: on {on!r} is not one of {', '.join(CONDITIONS)}")
     return {"after": job if isinstance(job, str) else target_of(job), "on": on}
-
-
-def _cron(key: str, cron: Cron, options: AddOptions) -> dict[str, Any]:
-    zone = options.get("time_zone", cron.time_zone)
-    if zone != cron.time_zone:
-        raise DefinitionError(
-            f"trigger {key!r}: its Cron is in {cron.time_zone} and time_zone says {zone}: say it in one of them"
-        )
-    if cron.key not in (None, key):
-        raise DefinitionError(
-            f"trigger {key!r}: its Cron hashes H from {cron.key!r}: give it key={key!r}, or write cron={cron.expr!r}"
-        )
-    kind = "cron" if cron.dialect == "unix" else "quartz"
-    return {
-        "schedule": {kind: cron.expr},
-        "time_zone": cron.time_zone,
-        "dst_gap": cron.gap,
-        "dst_overlap": cron.overlap,
-    }
-
-
-def _duration(value: str | timedelta) -> int:
-    return Every(value).interval if isinstance(value, timedelta) else parse_duration(value)
-
-
-_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
-    "cron": str,
-    "quartz": str,
-    "every": _duration,
-    "at": to_instant,
-    "delay": _duration,
-}
 
 
 def _check_name(name: str, key: str) -> None:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from .errors import ScheduleError
 from .even_walls import EvenWalls
-from .instant import from_instant
+from .instant import from_instant, to_instant
 from .time_of_day import format_time_of_day, parse_time_of_day
 from .trigger_text import calendar_interval_text
 from .wall_schedule import Dst, Start, WallSchedule, start_in, wall_slots, zone_name
@@ -47,7 +47,7 @@ class CalendarInterval(WallSchedule):
     1970-01-01, weeks from Monday 1970-01-05. Raises ScheduleError for what makes no sense, ZoneError for an unknown zone.
     """
 
-    __slots__ = ("_day", "_said", "_start", "_walls")
+    __slots__ = ("_day", "_said", "_start", "_walls", "gap", "overlap", "start_at")
 
     def __init__(
         self,
@@ -56,9 +56,12 @@ class CalendarInterval(WallSchedule):
         **said: Unpack[Step],
     ) -> None:
         self.time_zone = zone_name(time_zone)
-        gap, overlap = said.pop("gap", "run_after"), said.pop("overlap", "once")
-        self._said = said
+        self.gap, self.overlap = said.pop("gap", "run_after"), said.pop("overlap", "once")
+        self.start_at = to_instant(start_at) if isinstance(start_at, datetime) else start_at
         unit, step = _unit(said)
+        self._said: Step = (
+            {**said, "at": format_time_of_day(parse_time_of_day(said["at"]))} if "at" in said else said
+        )
         start = start_in(find_zone(self.time_zone), start_at)
         self._start = start
         begin = Start(_FIRST_MONDAY if unit == "weeks" else 0, 0) if start is None else start
@@ -72,7 +75,7 @@ class CalendarInterval(WallSchedule):
             )
         else:
             self._walls = EvenWalls(begin.day * DAY + at, step * (7 if unit == "weeks" else 1) * DAY)
-        self._slots = wall_slots(self._walls, self.time_zone, gap, overlap)
+        self._slots = wall_slots(self._walls, self.time_zone, self.gap, self.overlap)
 
     @property
     def said(self) -> dict[str, object]:

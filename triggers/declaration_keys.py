@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from .after import CONDITIONS
 from .declaration_fields import whole, word_of
 from .declaration_http import METHODS, MOST_REDIRECTS
+from .declaration_schedules import CalendarIntervalKeys, DailyWindowKeys, PartKeys
 from .declaration_types import (
     Body,
     Boolean,
@@ -237,6 +238,13 @@ class TriggerKeys(JobKeys, total=False):
     every: Annotated[Duration, Field(description="a fixed interval")]
     anchor: Annotated[Time, Field(description="where `every` counts from; else start_at, else the epoch")]
     at: Annotated[Time, Field(description="once")]
+    calendar_interval: Annotated[
+        CalendarIntervalKeys, Field(description="every n years, months, weeks or days at a time of day")
+    ]
+    daily_window: Annotated[DailyWindowKeys, Field(description="every so often between two times of day")]
+    rrule: Annotated[Text, Field(description="an RFC 5545 rule, as in FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=18")]
+    any: Annotated[list[PartKeys], Field(description="schedules, each of whose slots is one")]
+    all: Annotated[list[PartKeys], Field(description="schedules; a slot is what all of them name")]
     delay: Annotated[Duration, Field(description="so long after the end of the run before")]
     after: Annotated[
         AfterKeys,
@@ -316,7 +324,10 @@ class FileKeys(TypedDict, total=False):
     triggers: dict[str, TriggerKeys]
 
 
-SCHEDULES: Final = ("cron", "quartz", "every", "at", "delay", "after")
+SCHEDULES: Final = (
+    *("cron", "quartz", "every", "at", "calendar_interval", "daily_window", "rrule", "any", "all"),
+    *("delay", "after"),
+)
 KINDS: Final = ("python", "command", "http")
 POLICIES_OF_JOBS: Final = tuple(PolicyKeys.__annotations__)
 ONLY_OF_JOBS: Final = (
@@ -332,8 +343,7 @@ ONLY_OF_JOBS: Final = (
 )
 """What a trigger may say only when it declares its own job."""
 
-LATER_SCHEDULES: Final = ("calendar_interval", "daily_window", "rrule", "any", "all")
-LATER: Final = frozenset((*LATER_SCHEDULES, "unique_key"))
+LATER: Final = frozenset(("unique_key",))
 """Keys of the format that this version refuses instead of ignoring."""
 
 OTHER_WORDS: Final = {

@@ -1,6 +1,6 @@
 """What is allowed and seldom meant: schedules that are over, retries that never fit, old booleans."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -36,12 +36,11 @@ class Lint:
     def trigger(self, declared: Declared) -> None:
         """Note what is doubtful about one trigger, and refuse one that never fires."""
         kind = next(iter(declared.definition.schedule))
-        kind_path = (kind,)
         inner = innermost(declared.schedule)
-        for remark in inner.remarks if isinstance(inner, Cron) else ():
+        for at, remark in _remarks(inner, (kind,)):
             code = "W003" if " is read as " in remark else "W002"
             message, _, hint = remark.partition("; ")
-            complain(declared.source, declared.path, Wrong(code, message, hint, kind_path))
+            complain(declared.source, declared.path, Wrong(code, message, hint, at))
         if kind == "after":
             return
         if not self._can_be_asked(declared, kind):
@@ -161,6 +160,16 @@ class Lint:
         )
         for name, item in items:
             self._old_booleans(item, source, (*path, name))
+
+
+def _remarks(schedule: Schedule, at: Path) -> Iterator[tuple[Path, str]]:
+    """What a reader of an expression, also of one in a combination, may misread; each with its place."""
+    if isinstance(schedule, Cron):
+        yield from ((at, remark) for remark in schedule.remarks)
+    parts: tuple[Schedule, ...] = getattr(schedule, "parts", ())
+    for index, part in enumerate(parts):
+        kind = getattr(part, "kind", "quartz" if getattr(part, "dialect", "") == "quartz" else "cron")
+        yield from _remarks(part, (*at, index, kind))
 
 
 def _leads_to(leads: Mapping[str, list[Declared]], start: Declared) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .calendar_interval import UNITS
 from .declaration_keys import (
     KINDS,
     SCHEDULES,
@@ -13,6 +14,7 @@ from .declaration_keys import (
     RetryKeys,
     TriggerKeys,
 )
+from .declaration_schedules import INNER_PARTS, PARTS, CalendarIntervalKeys, InnerPartKeys, PartKeys
 from .declaration_shape import adapter
 from .misfire import POLICIES
 from .retry import PRESETS
@@ -35,6 +37,10 @@ def json_schema() -> dict[str, Any]:
     definitions[HttpKeys.__name__]["required"] = ["url"]
     _one_of(definitions[JobKeys.__name__], KINDS)
     _one_of(definitions[TriggerKeys.__name__], SCHEDULES)
+    _one_of(definitions[PartKeys.__name__], PARTS)
+    _one_of(definitions[InnerPartKeys.__name__], INNER_PARTS)
+    _one_of(definitions[CalendarIntervalKeys.__name__], UNITS)
+    definitions["DailyWindowKeys"]["required"] = ["every", "from", "to"]
     short_misfire = {"type": "string", "enum": list(POLICIES)}
     short_retry: list[dict[str, Any]] = [
         {"type": "string", "enum": ["none", *PRESETS]},

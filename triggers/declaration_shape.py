@@ -25,6 +25,7 @@ from .declaration_keys import (
     TriggerKeys,
 )
 from .declaration_problem import Problem
+from .declaration_schedules import CalendarIntervalKeys, DailyWindowKeys, PartKeys
 from .yaml_scalars import is_null
 from .yaml_tree import Document, Path, is_mapped
 
@@ -38,6 +39,10 @@ _PLACES: Mapping[str, Any] = {
     "after": AfterKeys,
     "groups": GroupKeys,
     "calendars": CalendarKeys,
+    "calendar_interval": CalendarIntervalKeys,
+    "daily_window": DailyWindowKeys,
+    "any": PartKeys,
+    "all": PartKeys,
     "http": HttpKeys,
     "retention": RetentionKeys,
     "": FileKeys,
@@ -53,6 +58,10 @@ _SAID_OF = {
     "after": "`after`",
     "groups": "a group",
     "calendars": "a calendar",
+    "calendar_interval": "`calendar_interval`",
+    "daily_window": "`daily_window`",
+    "any": "an item of `any`",
+    "all": "an item of `all`",
     "http": "`http`",
     "retention": "`retention`",
     "": "the top of the file",

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .after import SUCCEEDED
+from .compiling import Frame
 from .declaration_calendars import Calendars
 from .declaration_fields import Wrong, is_target, name_fault
 from .declaration_files import Source
 from .declaration_jobs import Jobs, complain, raw_at
-from .declaration_keys import KINDS, LATER_SCHEDULES, ONLY_OF_JOBS, SCHEDULES, TriggerKeys
+from .declaration_keys import KINDS, ONLY_OF_JOBS, SCHEDULES, TriggerKeys
 from .declaration_merge import merged, misfire_rule, retry_policy
+from .declaration_schedules import COMBINED, kept, part_faults, place_of_fault
 from .declaration_shape import read_shape
 from .declaration_times import Moment
 from .errors import TriggerError
@@ -102,6 +104,9 @@ class Triggers:
             return
         if kind == "after" and not self._followed(said, source, path):
             return
+        if faults := part_faults(kind, said):
+            for wrong in faults:
+                complain(source, path, wrong)
         calendars = self.calendars.named(said.get("exclude", []), source, path)
         if calendars is None:
             return
@@ -121,11 +126,9 @@ class Triggers:
         full = merged(zoned, said)
         zone = full.get("time_zone", "UTC")
         times = _Times(zone, said)
-        schedule = {kind: times.of("at") if kind == "at" else said[kind]}
+        schedule = kept(kind, said, zone)
         if kind == "after":
             schedule = {"after": said[kind]["job"], "on": said[kind].get("on", SUCCEEDED)}
-        if kind == "every" and "anchor" in said:
-            schedule["anchor"] = times.of("anchor")
         start_at, end_at = times.of("start_at"), times.of("end_at")
         if start_at is not None and end_at is not None and start_at > end_at:
             complain(
@@ -239,7 +242,7 @@ _OF_SLOTS = (
     "time_zone",
 )
 
-_NO_EFFECT = {"every": ("dst",), "at": ("dst",), "delay": ("dst", "splay")}
+_NO_EFFECT = {"every": ("dst",), "daily_window": ("dst",), "at": ("dst",), "delay": ("dst", "splay")}
 
 
 def _schedule_kind(raw: Mapping[str, Any], source: Source, path: Path) -> str | None:
@@ -249,7 +252,7 @@ def _schedule_kind(raw: Mapping[str, Any], source: Source, path: Path) -> str | 
         complain(source, path, Wrong("E021", f"{names} are given, and a trigger has one schedule", "keep one",
                                      (kinds[1],), True))  # fmt: skip
         return None
-    if not kinds and not any(later in raw for later in LATER_SCHEDULES):
+    if not kinds:
         hint = f"add one of {', '.join(SCHEDULES)}"
         complain(source, path, Wrong("E013", f"the trigger `{path[1]}` has no schedule", hint, on_key=True))
     return kinds[0] if kinds else None
@@ -299,6 +302,9 @@ def _compiled(definition: TriggerDefinition, kind: str, source: Source, path: Pa
         message, mark, hint = (inner if mark else str(error)).rpartition("; ")
         message, hint = (message, hint) if mark else (hint, "")
         code = "E022" if "can never fire" in str(error) else "E020"
-        at = "on_excluded" if message.startswith("on_excluded") else kind
-        complain(source, path, Wrong(code, message, hint, (at,)))
+        frame = Frame(definition.key, definition.time_zone, start_at=definition.start_at)
+        at = place_of_fault(definition.schedule, frame) if kind in COMBINED else (kind,)
+        if message.startswith("on_excluded"):
+            at = ("on_excluded",)
+        complain(source, path, Wrong(code, message, hint, at))
     return None

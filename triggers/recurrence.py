@@ -6,6 +6,7 @@ from typing import Unpack
 from zoneinfo import ZoneInfo
 
 from .errors import ScheduleError
+from .instant import to_instant
 from .recurrence_text import FREQUENCIES, Recurring, read_recurring
 from .recurrence_walls import walls_of
 from .trigger_text import recurrence_text
@@ -22,7 +23,7 @@ class Recurrence(WallSchedule):
     clock around a change of offset, whatever `gap` and `overlap` say. Raises ScheduleError or ZoneError.
     """
 
-    __slots__ = ("_start", "_until", "follows_clock", "recurring", "text")
+    __slots__ = ("_start", "_until", "follows_clock", "gap", "overlap", "recurring", "start_at", "text")
 
     def __init__(
         self,
@@ -32,11 +33,11 @@ class Recurrence(WallSchedule):
         **dst: Unpack[Dst],
     ) -> None:
         self.text, self.time_zone = text, zone_name(time_zone)
+        self.gap, self.overlap = dst.get("gap", "run_after"), dst.get("overlap", "once")
+        self.start_at = to_instant(start_at) if isinstance(start_at, datetime) else start_at
         start = start_in(find_zone(self.time_zone), start_at)
         self._start = None if start is None else start.wall
-        compiled = _compiled(
-            text, self.time_zone, self._start, dst.get("gap", "run_after"), dst.get("overlap", "once")
-        )
+        compiled = _compiled(text, self.time_zone, self._start, self.gap, self.overlap)
         self.recurring, self._slots = compiled
         self._until = self.recurring.until
         self.follows_clock = _follows_clock(self.recurring)
