@@ -107,6 +107,7 @@ class Triggers:
         if faults := part_faults(kind, said):
             for wrong in faults:
                 complain(source, path, wrong)
+            return
         calendars = self.calendars.named(said.get("exclude", []), source, path)
         if calendars is None:
             return

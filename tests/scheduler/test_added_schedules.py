@@ -24,13 +24,14 @@ def test_an_object_and_its_keyword_make_one_definition() -> None:
     window = DailyWindow("15m", "9:00", "17:00", "Europe/Berlin", days=["mon-fri"])
     rule = Recurrence("FREQ=WEEKLY;COUNT=3", "Europe/Berlin", START)
     zone = {"time_zone": "Europe/Berlin"}
-    for schedule, written in [
+    pairs: list[tuple[Any, dict[str, Any]]] = [
         (interval, {"calendar_interval": {"months": 1, "day": "last", "at": "09:00"}, "start_at": START}),
         (window, {"daily_window": {"every": "15m", "from": "09:00", "to": "17:00", "days": ["mon-fri"]}}),
         (rule, {"rrule": "FREQ=WEEKLY;COUNT=3", "start_at": START}),
         (AnyOf([interval, At(START)]), {"any": [interval, {"at": START}]}),
         (AllOf([window, Every("30m")]), {"all": [window, {"every": "30m"}]}),
-    ]:
+    ]
+    for schedule, written in pairs:
         by_object, by_keyword = definition(schedule=schedule), definition(**written, **zone)
         assert by_object == by_keyword
         assert by_object.compile().slot_after(0) == by_keyword.compile().slot_after(0) is not None
