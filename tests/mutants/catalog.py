@@ -63,4 +63,6 @@ MUTANTS = [
     Mutant("34", "begun-body-released", [by_sim()]),
     Mutant("35", "group-limit-not-held", [by_sim(), by_tests(f"{_CLUSTER}/test_group_limits.py")]),
     Mutant("36", "a-fenced-end-is-followed", [by_sim(), by_tests(f"{_CLUSTER}/test_continuations.py")]),
+    Mutant("37", "a-lost-run-is-no-end-for-a-delay", [by_tests(f"{_CLUSTER}/test_delay.py"), by_sim()]),
+    Mutant("38", "a-delay-runs-beside-itself", [by_sim(), by_tests(f"{_CLUSTER}/test_delay.py")]),
 ]
