@@ -31,6 +31,10 @@ COMMANDS = {
     "nodes": Leaf("nodes:nodes", "Who runs it: list, drain."),
     "calendars": Leaf("calendars:calendars", "Which time triggers leave out: list, check."),
     "cron": Leaf("cron:cron", "Explain a cron expression and show its next times."),
+    "import": Leaf(
+        "exchange:import_command",
+        "Read another scheduler's triggers as declarations, with a fidelity report.",
+    ),
     "db": Leaf("db:db", "The store's schema: upgrade, current, sql."),
     "demo": Leaf("demo:demo", "Watch triggers fire, and one misfire, on a store of its own."),
 }
