@@ -68,6 +68,8 @@ def _shown(where: str) -> str:
 
 
 def _checked(item: Item, jobs: Mapping[str, Mapping[str, Any]], options: Options) -> tuple[Entry, bool]:
+    if item.refusal:
+        return _refused(item, item.refusal), False
     alone: dict[str, Any] = {"qsched": 1}
     if (job := item.trigger.get("job")) in jobs:
         alone["jobs"] = {job: jobs[str(job)]}

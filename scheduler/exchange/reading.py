@@ -50,6 +50,8 @@ class Item:
     """None: the source names no instants of its own (it counts from starts or ends)."""
     engine: str = ""
     """Whose reading `fires` is: `croniter`."""
+    refusal: str = ""
+    """Why it cannot become a trigger; the rest of it does not count then."""
 
     def note(self, level: Level, what: str, why: str = "", place: Place | None = None) -> None:
         """Add a remark, at the item's own place unless another is given."""

@@ -20,7 +20,7 @@ SOURCES = [
     each
     for folder in sorted(DATA.iterdir())
     for each in sorted(folder.iterdir())
-    if not each.name.endswith(GOLDEN) and each.name not in ("services", "beside")
+    if not each.name.endswith((GOLDEN, ".service"))
 ]
 
 
