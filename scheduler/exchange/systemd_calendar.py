@@ -190,9 +190,4 @@ def _walls(event: CalendarEvent, begin: datetime) -> Iterator[datetime]:
     years = event.fields["year"]
     end = datetime(years[-1], 12, 31, 23, 59, 59)
     rule = rrule(DAILY, dtstart=begin.replace(hour=0, minute=0, second=0), until=end, **options)
-        DAILY,
-        dtstart=begin.replace(hour=0, minute=0, second=0),
-        until=datetime(years[-1], 12, 31, 23, 59, 59),
-        **options,
-    )
     return (wall for wall in rule if wall.year in years)
