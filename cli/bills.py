@@ -1,4 +1,4 @@
-"""What a pause has cost, said before it is paid; and how a pause is asked for."""
+"""What a resume, a start or an edit costs, said before it is paid; and how a pause is asked for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .settings import Settings
 from .times import when
 
 if TYPE_CHECKING:
+    from ..scheduler.plan import Plan, PlanItem
     from ..scheduler.store.database import Store
     from ..scheduler.turns import Bill
 
@@ -69,6 +70,25 @@ def tell_start(settings: Settings, store: Store, key: str, *, force: bool) -> No
     if waits:
         following = when(instant_of(facts["next_fire_at"]), settings.zone(), database_now(store))
         say(f"{key} waits: {'; '.join(waits)}. Its next slot stays {following}")
+
+
+def moved(item: PlanItem, settings: Settings, now: int) -> str:
+    """`  next 02:15 → 01:30 (no catch-up)`, where an apply moves a trigger's next slot."""
+    zone = settings.zone()
+    before, after = when(item.next_before, zone, now), when(item.next_after, zone, now)
+    if item.what != "trigger" or item.action == "retire" or (item.next_before == item.next_after):
+        return ""
+    return f"  next {after}" if item.next_before is None else f"  next {before} → {after} (no catch-up)"
+
+
+def rescheduled(made: Plan, settings: Settings, now: int) -> list[str]:
+    """What an apply does to the schedules it edits, a line each: the next slot before and after, and what is closed."""
+    lines: list[str] = []
+    for item in made.items:
+        if item.action in ("change", "rename") and (line := moved(item, settings, now)):
+            closed = [note for note in item.notes if note.endswith("recorded as skipped")]
+            lines.append("; ".join([f"{item.key}:{line}", *closed]))
+    return lines
 
 
 def told(settings: Settings, bill: Bill) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from .bills import rescheduled
 from .declared import counted, file_options, read_files
 from .render import answer, say, show_document
 from .settings import Settings, whoami
@@ -15,6 +16,11 @@ from .tree import command
 
 if TYPE_CHECKING:
     from ..scheduler.apply import Applied
+    from ..scheduler.store.database import Store
+    from ..triggers.declaration import Declarations
+
+_MOST: Final = 20
+"""So many edited schedules are said one by one."""
 
 _prune = click.option(
     "--prune",
@@ -60,10 +66,23 @@ def apply(
     if prune == "delete":
         settings.confirm(f"Triggers of {declared.namespace} that left the files are deleted. Go on?")
     store = settings.writing(create=True)
+    _say_rescheduled(settings, store, declared, prune)
     applied = apply_to(store, declared, prune=prune, who=whoami(), allow_mass_prune=allow_mass_prune)
     for warning in applied.warnings:
         say(f"warning: {warning}")
     _show_applied(settings, applied)
+
+
+def _say_rescheduled(settings: Settings, store: Store, declared: Declarations, prune: str) -> None:
+    """The bill of edited schedules, before it is paid."""
+    from ..scheduler.plan import plan as plan_for
+    from ..scheduler.store.reports import database_now
+
+    lines = rescheduled(plan_for(store, declared, prune=prune), settings, database_now(store))
+    for line in lines[:_MOST]:
+        say(line)
+    if len(lines) > _MOST:
+        say(f"… and {counted(len(lines) - _MOST, 'trigger')} more, as `qsched plan` shows")
 
 
 def reading_options(how: dict[str, Any]) -> dict[str, bool]:

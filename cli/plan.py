@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..triggers.instant import rfc3339
+from .bills import moved
 from .declarations import known_jobs, reading_options, takes_declarations
 from .declared import counted, read_files
 from .exits import CHANGES, OK
 from .render import answer, say, show_document
 from .settings import Settings
-from .times import when
 from .tree import command
 
 if TYPE_CHECKING:
-    from ..scheduler.plan import Plan, PlanItem
+    from ..scheduler.plan import Plan
     from ..scheduler.store.database import Store
 
 _SIGNS = {"add": "+", "revive": "+", "change": "~", "rename": "~", "retire": "-"}
@@ -74,7 +74,7 @@ def _store(settings: Settings) -> Store | None:
 def _lines(made: Plan, settings: Settings, now: int) -> Iterator[str]:
     for item in made.items:
         what = "" if item.what == "trigger" else f"{item.what} "
-        yield f"{_SIGNS.get(item.action, '?')} {what}{item.key}{_next(item, settings, now)}"
+        yield f"{_SIGNS.get(item.action, '?')} {what}{item.key}{moved(item, settings, now)}"
         if item.action != "add":
             for difference in item.differences:
                 yield f"    {difference.field}: {difference.before or '-'} → {difference.after or '-'}"
@@ -95,14 +95,6 @@ def _counts(made: Plan) -> str:
     beside = [counted(jobs, "job")] if jobs else []
     beside += ["the defaults"] if any(item.what == "cluster" for item in made.items) else []
     return f"{words} (and {', '.join(beside)})" if beside else words
-
-
-def _next(item: PlanItem, settings: Settings, now: int) -> str:
-    zone = settings.zone()
-    before, after = when(item.next_before, zone, now), when(item.next_after, zone, now)
-    if item.what != "trigger" or item.action == "retire" or (item.next_before == item.next_after):
-        return ""
-    return f"  next {after}" if item.next_before is None else f"  next {before} → {after}"
 
 
 def _document(made: Plan) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """check, plan and apply: errors with their places, exit codes, and that an apply of the same file changes nothing."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from support.command_line import Command
+from support.command_line import Command, Filled
 
 FILE = """\
 qsched: 1
@@ -129,6 +130,30 @@ def test_plan_names_the_fields_that_change(qsched: Command, file: Path) -> None:
         ("change", "nightly"),
         ("retire", "hourly"),
     }
+
+
+def test_an_edited_schedule_says_its_next_slot_before_and_after_and_what_is_closed(
+    qsched: Command, file: Path, filled: Filled
+) -> None:
+    qsched("apply")
+    hour = 3_600_000_000
+    (next_at,) = filled.sql(
+        "SELECT next_fire_at FROM qsched_trigger_clocks WHERE id = ?", filled.trigger_id("hourly")
+    )[0]
+    filled.clock("hourly", next_fire_at=next_at - 3 * hour, watermark=next_at - 4 * hour)
+    file.write_text(FILE.replace("15 2 * * *", "30 1 * * *").replace("every: 1h", "every: 2h"))
+    first = qsched("plan").out.splitlines()
+    assert re.fullmatch(r"~ hourly  next \w{3} .* → \w{3} .* \(no catch-up\)", first[0])
+    assert "    3 due slots would be recorded as skipped" in first
+    said = qsched("apply")
+    assert said.code == 0
+    hourly, nightly, closed = said.err.splitlines()
+    pattern = r"hourly:  next \w{3} .* → \w{3} .* \(no catch-up\); 3 due slots would be recorded as skipped"
+    assert re.fullmatch(pattern, hourly)
+    assert re.fullmatch(r"nightly:  next \w{3} .* 02:15:00 → \w{3} .* 01:30:00 \(no catch-up\)", nightly)
+    assert closed == "3 slots of old definitions recorded as skipped"
+    file.write_text(file.read_text().replace("every: 2h", "every: 2h, priority: 7"))
+    assert qsched("apply").err == ""  # an edit of something else moves no slot
 
 
 def test_plan_counts_triggers_as_apply_does_and_names_what_else_changes(qsched: Command, file: Path) -> None:

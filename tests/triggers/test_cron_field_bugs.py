@@ -1,7 +1,7 @@
 """What cron readers of other schedulers got wrong and no other file here asks (B45, B54, B56, B57).
 
-The verified table of changes of offset (Appendix A; B14, B15, B37) is in test_cron_zones, the property over samples (B16)
-there and in test_cron_transitions; weekday numbers, fields, wraps and steps (B13, B54, B56, B57) in test_cron_reading; the two day fields
+Appendix A's table of changes of offset (B14, B15, B37) is in test_cron_zones, the property over samples (B16) there and in
+test_cron_transitions; weekday numbers, fields, wraps and steps (B13, B54, B56, B57) in test_cron_reading; the two day fields
 and leap years (B28, B45) in test_cron_calendar.
 """
 
