@@ -28,6 +28,7 @@ _HOMES = {
     "RetryNow": "scheduler.errors",
     "Scheduler": "scheduler.client",
     "Node": "cluster.node",
+    "QschedJobStore": "cluster.apscheduler_store",
     "listener": "scheduler.around.marks",
     "Event": "scheduler.events",
     "Fact": "scheduler.events",
@@ -36,6 +37,7 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from .cluster.apscheduler_store import QschedJobStore as QschedJobStore
     from .cluster.node import Node as Node
     from .scheduler.around.marks import listener as listener
     from .scheduler.around.marks import middleware as middleware

@@ -19,7 +19,7 @@ HOMES = {
     "uvicorn": ("cli/",),
     "jinja2": ("cli/",),
     "prometheus_client": ("cli/",),
-    "apscheduler": ("scheduler/exchange/",),
+    "apscheduler": ("scheduler/exchange/", "cluster/apscheduler_job", "cluster/apscheduler_store"),
     "pickle": (),
     "shelve": (),
     "marshal": (),
