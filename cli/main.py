@@ -35,6 +35,9 @@ COMMANDS = {
         "exchange:import_command",
         "Read another scheduler's triggers as declarations, with a fidelity report.",
     ),
+    "simulate": Leaf(
+        "simulate:simulate", "Rehearse declarations on a virtual clock: fires, misfires, overlaps."
+    ),
     "db": Leaf("db:db", "The store's schema: upgrade, current, sql."),
     "demo": Leaf("demo:demo", "Watch triggers fire, and one misfire, on a store of its own."),
 }
