@@ -154,19 +154,20 @@ def _keep_what_they_leave(tx: Tx, endings: Sequence[Ending]) -> None:
 
 def _still_due(tx: Tx, endings: Sequence[Ending], touched: set[int]) -> Sequence[Ending]:
     """Some that would be due again end for good (their triggers' clocks are locked by the caller): those of a retired
-    trigger, and retries whose next slot was decided while the end waited to be written."""
-    if not touched:
+    trigger, retries whose next slot was decided while the end waited to be written, and what somebody has asked to stop."""
+    if all(each.state != DUE for each in endings):
         return endings
-    states = states_of(tx, touched)
-    # An edit may have rewritten which slot is next while the clock was not locked yet.
-    # Nor need a cancel have been asked for yet, which a decision does with its trigger's clock locked.
-    condition, values = tx.among(
-        "id", sorted(each.firing_id for each in endings if each.trigger_id in touched)
-    )
+    states = states_of(tx, touched) if touched else {}
+    # An edit may have rewritten which slot is next while the clock was not locked yet, and a cancel may have been asked
+    # for since the verdict. One that comes later waits for these locks, and finds what is due: the next take would forget
+    # a request that it leaves on what goes on from running to due.
+    condition, values = tx.among("id", sorted(each.firing_id for each in endings))
     said = {
         row[0]: (row[1], row[2])
         for row in tx.rows(
-            f"SELECT id, next_at, cancel_requested_at FROM qsched_firings WHERE {condition}", *values
+            f"SELECT id, next_at, cancel_requested_at FROM qsched_firings WHERE {condition} ORDER BY id"
+            + tx.dialect.for_update,
+            *values,
         )
     }
     found = []
