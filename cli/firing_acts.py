@@ -43,27 +43,16 @@ def cancel(settings: Settings, firings: Sequence[int], reason: str | None) -> No
 def retry(
     settings: Settings, /, firings: Sequence[int], data: str | None, values: Sequence[str], **said: Any
 ) -> None:
-    """Run failed, lost or cancelled firings once more, as new firings with the old ones' data. Prints their ids."""
-    from ..scheduler.firing_acts import retry as retry_firing
+    """Run failed, lost or cancelled firings once more, as new firings with the old ones' data; all or none. Prints their ids."""
+    from ..scheduler.firing_acts import retry_all
 
     if said["request_key"] is not None and len(firings) > 1:
         raise click.UsageError("--request-key is for one FIRING")
     over = data_of(data, values)
-    store = settings.writing()
-    made = [
-        retry_firing(
-            store,
-            firing,
-            data=over,
-            who=whoami(),
-            request_key=said["request_key"],
-            force=said["force"],
-        )
-        for firing in firings
-    ]
+    made = retry_all(settings.writing(), firings, data=over, who=whoami(), **said)
     if settings.output in ("json", "yaml"):
-        items = [{"id": new, "of_firing": old} for new, old in zip(made, firings, strict=True)]
+        items = [{"id": new, "of_firing": old} for old, new in made.items()]
         show_document(settings.output, "FiringList", items)
         return
-    for firing in made:
+    for firing in made.values():
         answer(str(firing))

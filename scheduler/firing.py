@@ -1,6 +1,6 @@
 """A firing: the recorded decision for a slot (or for somebody's request), and its states."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 DUE = "due"
 RUNNING = "running"
@@ -15,6 +15,8 @@ BACKFILL = "backfill"
 
 MAX_RECOVERIES = 3
 """How often a firing may be recovered where its job does not say."""
+LARGEST_ID: Final = 2**63 - 1
+"""No row has a larger one."""
 
 
 def precedence(priority: int) -> int:

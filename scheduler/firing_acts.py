@@ -9,7 +9,7 @@ from ..triggers.job import canonical
 from .asked import MANUAL, Asked, asked_firing, places_of, policies_now
 from .enqueue_order import checked_key
 from .errors import OVERLAP, Conflict, ConstraintHit, Refused, StoreUnavailable, UnknownFiring
-from .firing import CANCELLED, DUE, FAILED, LOST, RUNNING, SUCCEEDED
+from .firing import CANCELLED, DUE, FAILED, LARGEST_ID, LOST, RUNNING, SUCCEEDED
 from .payload import checked_data
 from .store import act_rows, definition_rows, job_rows
 from .store.act_rows import Acted
@@ -44,10 +44,11 @@ def cancel(
     by = who or "somebody"
 
     def work(tx: Tx) -> dict[int, str]:
-        following = followers(tx, act_rows.jobs_of(tx, ids))
-        delayed = delayed_triggers(tx, ids)
+        possible = _possible(ids)
+        following = followers(tx, act_rows.jobs_of(tx, possible))
+        delayed = delayed_triggers(tx, possible)
         lock_clocks(tx, following | delayed)  # before the firings, in the order of the house
-        found = act_rows.lock_acted(tx, ids)
+        found = act_rows.lock_acted(tx, possible)
         for firing_id in ids:
             row = _known(found, firing_id)
             if row.state not in (DUE, RUNNING):
@@ -71,29 +72,24 @@ def cancel(
 
 
 def retry(store: Store, firing_id: int, **options: Unpack[RetryOptions]) -> int:
-    """Run the job of a firing that has ended once more: a new firing, for the same trigger and slot, that names the old one.
+    """`retry_all` for one firing; answers the new one."""
+    return retry_all(store, [firing_id], **options)[firing_id]
 
-    It begins with attempt 0 and an idempotency key of its own. Given the same `request_key` again it answers the same
-    firing. Raises UnknownFiring, Refused, or Conflict (the request key belongs to something else).
+
+def retry_all(store: Store, ids: Sequence[int], **options: Unpack[RetryOptions]) -> dict[int, int]:
+    """Run the jobs of firings that have ended once more: new firings, for the same triggers and slots, that name the old ones.
+
+    They begin with attempt 0 and idempotency keys of their own; answers {old: new}. Given the same `request_key` again it
+    answers the same firing. All of them or, where one cannot be, none: raises UnknownFiring, Refused, or Conflict (the request
+    key belongs to something else).
     """
-    over = checked_data(options.get("data") or {}, of=f"the retry of firing {firing_id}")
-    request_key = checked_key("request_key", options.get("request_key")) or str(uuid.uuid4())
+    over = checked_data(options.get("data") or {}, of=f"the retry of firing {', '.join(map(str, ids))}")
+    key = checked_key("request_key", options.get("request_key"))
+    keys = {each: key or str(uuid.uuid4()) for each in ids}
 
-    def work(tx: Tx) -> int:
-        row = _known(act_rows.lock_acted(tx, [firing_id]), firing_id)
-        known = act_rows.find_retry(tx, request_key)
-        if known is not None:
-            if known[1] != firing_id:
-                raise Conflict(
-                    f"request key {request_key!r} belongs to firing {known[0]} of something else",
-                    hint="use another request key",
-                )
-            return known[0]
-        _refuse(row, force=bool(options.get("force")))
-        definition_rows.write_audit(
-            tx, options.get("who"), "retry", [str(firing_id)], {"request_key": request_key}
-        )
-        return _once_more(tx, row, over, request_key)
+    def work(tx: Tx) -> dict[int, int]:
+        found = act_rows.lock_acted(tx, _possible(ids))
+        return {each: _retry(tx, _known(found, each), over, keys[each], options) for each in keys}
 
     try:
         return store.transaction("retry", work)
@@ -103,6 +99,25 @@ def retry(store: Store, firing_id: int, **options: Unpack[RetryOptions]) -> int:
         if not error.in_doubt:
             raise
     return store.transaction("retry", work)
+
+
+def _retry(tx: Tx, row: Acted, over: Mapping[str, Any], request_key: str, options: RetryOptions) -> int:
+    known = act_rows.find_retry(tx, request_key)
+    if known is not None:
+        if known[1] != row.id:
+            raise Conflict(
+                f"request key {request_key!r} belongs to firing {known[0]} of something else",
+                hint="use another request key",
+            )
+        return known[0]
+    _refuse(row, force=bool(options.get("force")))
+    definition_rows.write_audit(tx, options.get("who"), "retry", [str(row.id)], {"request_key": request_key})
+    return _once_more(tx, row, over, request_key)
+
+
+def _possible(ids: Sequence[int]) -> list[int]:
+    """Without numbers that no row can have, which the drivers refuse: they are not found."""
+    return [each for each in ids if each <= LARGEST_ID]
 
 
 def _known(found: Mapping[int, Acted], firing_id: int) -> Acted:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..firing import LARGEST_ID
 from .database import Store
 from .report_items import Item, error_item, instant, readable, seconds
 from .tx import Tx
@@ -134,6 +135,9 @@ def firing(store: Store, number: int) -> Item | None:
     Of an attempt whose output its note has no room for, `output` is `{text, size}`: the head and tail that were kept, and
     how many bytes it wrote.
     """
+
+    if number > LARGEST_ID:
+        return None
 
     def work(tx: Tx) -> tuple[Any, list[Any], dict[int, str], list[Item]]:
         found = tx.run(FIRINGS + " AND f.id = ?", tx.cluster, number).first()

@@ -122,3 +122,30 @@ def test_retry_of_what_succeeded_needs_force(qsched: Command, ends: Callable[[st
     ends(old, "succeeded")
     assert qsched("firings", "retry", old).code == 7
     assert qsched("firings", "retry", old, "--force").code == 0
+
+
+def test_several_are_run_again_all_or_none(
+    qsched: Command, filled: Filled, ends: Callable[[str, str], None]
+) -> None:
+    """Else whoever corrects the one that was refused runs the others twice."""
+    one, waits = qsched("enqueue", "j").out.strip(), qsched("enqueue", "j").out.strip()
+    ends(one, "failed")
+    for wrong, code in ((waits, 7), ("99", 4)):
+        assert qsched("firings", "retry", one, wrong).code == code
+    assert filled.sql("SELECT id FROM qsched_firings WHERE of_firing IS NOT NULL") == []
+    ends(waits, "lost")
+    made = qsched("firings", "retry", waits, one).out.split()
+    assert [filled.sql("SELECT of_firing FROM qsched_firings WHERE id = ?", int(new)) for new in made] == [
+        [(int(waits),)],
+        [(int(one),)],
+    ]
+    assert len(qsched("firings", "retry", one, one).out.split()) == 1
+
+
+@pytest.mark.parametrize("words", [["cancel"], ["retry"], ["show"], ["output"]])
+def test_a_number_that_no_firing_can_have_is_not_found(qsched: Command, words: list[str]) -> None:
+    said = qsched("firings", *words, "99999999999999999999")
+    assert (said.code, said.err) == (
+        4,
+        "error: no firing 99999999999999999999: `qsched firings list` shows all\n",
+    )
