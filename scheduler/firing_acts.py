@@ -57,7 +57,9 @@ def cancel(
         act_rows.cancel_due(tx, waiting, f"cancelled by {by}" + (f": {reason}" if reason else ""))
         # One that never ran has no end that others could follow.
         ends = [
-            End(row.id, row.job_id, CANCELLED) for row in found.values() if row.state == DUE and row.fence
+            End(row.id, row.job_id, CANCELLED)
+            for row in found.values()
+            if row.state == DUE and row.first_started_at is not None
         ]
         set_next(tx, dict.fromkeys(delayed, tx.now()))
         follow(tx, ends, following)

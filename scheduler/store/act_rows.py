@@ -21,7 +21,8 @@ class Acted(NamedTuple):
     scheduled_at: int
     precedence: int
     data: str | None
-    fence: int
+    first_started_at: int | None
+    """None as long as no body of it has begun; what was taken and given back is as if it never had been."""
 
 
 def jobs_of(tx: Tx, ids: Collection[int]) -> set[int]:

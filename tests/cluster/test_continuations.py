@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from qsched.scheduler.context import JobContext
 from qsched.scheduler.control import bills, fire, pause, pause_group, resume, resume_group
+from qsched.scheduler.firing_acts import cancel
 from qsched.scheduler.outcome import Outcome
 from qsched.triggers.retry import RetryPolicy
 from qsched.triggers.trigger import TriggerDefinition
@@ -216,3 +217,15 @@ def test_the_context_of_what_follows_nothing_says_so(world: World) -> None:
     world.pass_time(10)
     world.node().work()
     assert seen == [None]
+
+
+def test_what_was_taken_and_given_back_unbegun_has_no_end_to_follow_when_it_is_cancelled(
+    world: World,
+) -> None:
+    node = followed(world)
+    world.pass_time(10)
+    (request,) = node.turn()
+    node.release(request)
+    node.settle()
+    assert cancel(world.store, [request.firing_id]) == {request.firing_id: "cancelled"}
+    assert continuations(world) == []
