@@ -39,6 +39,12 @@ def limit_key(group_id: int) -> str:
     return f"group:{group_id}"
 
 
+def stops_with(reason: str, trigger_id: int | None, requested_trigger_id: int | None) -> int | None:
+    """The trigger whose pause holds a firing, and without which it ends: that of its slot, or the one that follows; of what
+    people asked for, none."""
+    return requested_trigger_id if reason == "after" else trigger_id
+
+
 class NewFiring(NamedTuple):
     """A ledger row about to be inserted; the fields are the columns of qsched_firings, instants in µs."""
 

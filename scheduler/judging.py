@@ -61,7 +61,7 @@ class Judging:
             request.firing_id,
             each.incarnation,
             request.fence,
-            row.trigger_id,
+            row.stops_with,
             row.permit_key,
             verdict.state,
             outcome.kind,

@@ -46,7 +46,7 @@ def leave(
     # All of their triggers' clocks before the first of the firings, in the order of the house; and all before the first look
     # at the clock, so that what is due a second later is so a second after the commit, and not after the waiting.
     following = followers(tx, {row.job_id for row in seen})
-    lock_clocks(tx, following | {row.trigger_id for row in seen if row.trigger_id is not None})
+    lock_clocks(tx, following | {each for row in seen if (each := row.stops_with) is not None})
     lock_firings(tx, {row.id for row in seen})
     # Read again: whoever held them may have asked for a cancel.
     rows = {(row.id, row.fence): row for row in running_here(tx, incarnation)}
@@ -71,7 +71,7 @@ def _ending(row: OpenFiring, incarnation: int, now: int) -> Ending:
         row.id,
         incarnation,
         row.fence,
-        row.trigger_id,
+        row.stops_with,
         None,  # its permit is kept: see `leave`
         state,
         outcome,

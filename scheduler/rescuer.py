@@ -247,7 +247,7 @@ def _ending(firing: OpenFiring, who: Mapping[int, Owner], now: int, *, final: bo
         firing.id,
         firing.incarnation or NOBODY,
         firing.fence,
-        firing.trigger_id,
+        firing.stops_with,
         firing.permit_key,
         state,
         LOST,

@@ -81,7 +81,7 @@ def _events(each: Settled, node: str) -> Iterator[Event]:
         yield about
         return
     yield from facts_of_end(end_of(ending, request.attempt), about)
-    if ending.pause_trigger and request.trigger is not None:
+    if ending.pause_trigger and ending.trigger_id is not None:
         reason = f"retries exhausted: {ending.note}"
         yield Event(fact=Fact.PAUSED, at=ending.finished_at, trigger=request.trigger, reason=reason)
 

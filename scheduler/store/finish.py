@@ -24,6 +24,7 @@ class Ending(NamedTuple):
     incarnation: int
     fence: int
     trigger_id: int | None
+    """The trigger that it stops with: of its slot, or the one that follows."""
     permit_key: str | None
     state: str
     outcome: str

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ..firing import NewFiring
+from ..firing import NewFiring, stops_with
 from .ledger_tables import firings
 from .tx import Tx
 
@@ -38,6 +38,11 @@ class OpenFiring(NamedTuple):
     cancel_requested_at: int | None
     cancel_requested_by: str | None
     limit_key: str | None
+    reason: str
+
+    @property
+    def stops_with(self) -> int | None:
+        return stops_with(self.reason, self.trigger_id, self.requested_trigger_id)
 
 
 _OPEN = ",".join(OpenFiring._fields)

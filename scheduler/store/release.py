@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ..firing import CANCELLED, DUE, FAILED
+from ..firing import CANCELLED, DUE, FAILED, stops_with
 from .finish import states_of
 from .followers import End, follow, followers
 from .ledger_tables import firings
@@ -75,6 +75,12 @@ class _Unbegun(NamedTuple):
     cancel_requested_at: int | None
     limit_key: str | None
     job_id: int
+    reason: str
+    requested_trigger_id: int | None
+
+    @property
+    def stops_with(self) -> int | None:
+        return stops_with(self.reason, self.trigger_id, self.requested_trigger_id)
 
 
 _UNBEGUN = ", ".join(_Unbegun._fields)
@@ -102,7 +108,7 @@ _UNWANTED = (CANCELLED, CANCELLED, None, "not begun: its cancel was requested")
 def _end_of_unbegun(
     row: _Unbegun, clocks: dict[int, tuple[str | None, int | None]]
 ) -> tuple[str, str, str | None, str] | None:
-    state, watermark = clocks.get(row.trigger_id or 0, (None, None))
+    state, watermark = clocks.get(row.stops_with or 0, (None, None))
     if state == "retired":
         return _RETIRED
     if row.cancel_requested_at is not None:

@@ -7,6 +7,7 @@ choose first and lock afterwards send every loser home empty.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ..firing import stops_with
 from .ledger_tables import firings
 from .tables import trigger_clocks
 from .tx import Tx
@@ -73,8 +74,7 @@ class DueFiring(NamedTuple):
 
     @property
     def stops_with(self) -> int | None:
-        """The trigger whose pause holds it: that of its slot, or the one that follows; of what people asked for, none."""
-        return self.requested_trigger_id if self.reason == "after" else self.trigger_id
+        return stops_with(self.reason, self.trigger_id, self.requested_trigger_id)
 
 
 class Wanted(NamedTuple):

@@ -229,3 +229,49 @@ def test_what_was_taken_and_given_back_unbegun_has_no_end_to_follow_when_it_is_c
     node.settle()
     assert cancel(world.store, [request.firing_id]) == {request.firing_id: "cancelled"}
     assert continuations(world) == []
+
+
+def test_a_continuation_is_paused_where_its_policy_says_so(world: World) -> None:
+    node = followed(
+        world, replace(follower("careful"), retry=RetryPolicy.fixed(1, "1s", on_exhausted="pause_trigger"))
+    )
+    world.pass_time(10)
+    (first,) = node.turn()
+    node.finish(first)
+    for _ in range(2):
+        for request in node.turn():
+            if request.trigger == "careful":
+                node.finish(request, Outcome.failure("Boom", "x"))
+        world.pass_time(1)
+    assert world.firings("state, attempt", "trigger_name = 'careful'") == [("failed", 1)]
+    by, reason = world.clock_of("careful", "t.paused_by, t.paused_reason")
+    assert by == "qsched:retries-exhausted"
+    assert "retries exhausted" in reason
+
+
+@pytest.mark.parametrize("how", ["retry", "release", "rescue"])
+def test_a_continuation_whose_trigger_is_retired_while_it_runs_does_not_wait_for_ever(
+    world: World, how: str
+) -> None:
+    world.functions["mail"] = lambda: None
+    mail = python("mail", retry=RetryPolicy.fixed(1, "1s"), request_recovery=True)
+    jobs = [python("report"), mail]
+    world.apply(every("tick", 3600), follower("good"), jobs=jobs)
+    node, other = world.node(), world.node("two")
+    firing = fire(world.store, "tick")
+    (first,) = node.turn()
+    node.finish(first)
+    (request,) = node.turn()
+    world.apply(every("tick", 3600), every("else", 3600, job="mail"), jobs=jobs)
+    assert world.clock_of("good", "t.state") == ("retired",)
+    if how == "retry":
+        node.finish(request, Outcome.failure("Boom", "x"))
+    elif how == "release":
+        node.release(request)
+        node.settle()
+    else:
+        node.die()
+    world.live(30)
+    assert other.taken == []
+    state = {"retry": "failed", "release": "cancelled", "rescue": "lost"}[how]
+    assert world.firings("state, of_firing", f"id = {request.firing_id}") == [(state, firing)]
