@@ -8,7 +8,7 @@ from .errors import SchedulerError
 from .firing import FAILED, RUNNING, NewFiring
 from .loaded_job import LoadedJob
 from .store import job_rows, take_rows
-from .store.followers import End, follow, followers
+from .store.followers import End, follow_found
 from .store.take_rows import DueFiring
 from .taken import Late, Runs, Starting, request_again, start_row
 
@@ -107,8 +107,7 @@ class Places:
         """Write the ends of due firings that can never run."""
         for firing_id, reason in self._desk.taken.failed.items():
             take_rows.fail_due(self._desk.tx, firing_id, reason)
-        tx, ends = self._desk.tx, self._unreadable
-        follow(tx, ends, followers(tx, {end.job_id for end in ends}))
+        follow_found(self._desk.tx, self._unreadable)
 
     def write(self, ids: list[int]) -> None:
         """Write what was started; `ids` are the new rows'."""

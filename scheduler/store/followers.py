@@ -11,6 +11,7 @@ from ...triggers.trigger import trigger_key
 from ..effective import run_policies
 from ..firing import DUE, FAILED, LOST, MAX_RECOVERIES, SKIPPED, SUCCEEDED, NewFiring, permit_key
 from .firing_rows import insert_firings
+from .take_rows import lock_clocks
 from .tx import Tx
 
 ANY = "any"
@@ -89,6 +90,17 @@ def follow(tx: Tx, ends: Sequence[End], ids: Collection[int]) -> int:
             *(ran.count(trigger_id), tx.now(), trigger_id),
         )
     return len(fresh)
+
+
+def follow_found(tx: Tx, ends: Sequence[End]) -> None:
+    """`follow` for ends that are found behind the locks of firings, where nobody could lock with all other clocks.
+
+    These come behind locks of higher ids: a deadlock would be the databases' to see, and repeated. But locked they must be: a
+    trigger that is retired meanwhile would get a firing that nobody starts or cancels any more.
+    """
+    ids = followers(tx, {end.job_id for end in ends})
+    lock_clocks(tx, ids)
+    follow(tx, ends, ids)
 
 
 def _waits_for(condition: str, state: str) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, stops_with
 from .finish import states_of
-from .followers import End, follow, followers
+from .followers import End, follow_found
 from .ledger_tables import firings
 from .permit_rows import free_permits
 from .take_rows import lock_clocks
@@ -40,7 +40,7 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
     ends = {row.id: end for row in ours if (end := _end_of_unbegun(row, clocks)) is not None}
     _end_unbegun(tx, [row for row in ours if row.id in ends], ends)
     failed = [End(row.id, row.job_id, FAILED) for row in ours if row.id in ends and ends[row.id][0] == FAILED]
-    follow(tx, failed, followers(tx, {end.job_id for end in failed}))
+    follow_found(tx, failed)
     back = [row for row in ours if row.id not in ends]
     tx.update(
         firings,

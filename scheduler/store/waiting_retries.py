@@ -1,10 +1,10 @@
 """What runs again later, beside its trigger's next slots: known to the trigger's clock, in its turn, ended when overtaken."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from ...triggers.instant import rfc3339
 from ..firing import FAILED, permit_key
-from .followers import End, follow, followers
+from .followers import End, follow_found
 from .ledger_tables import firings
 from .tx import Tx
 
@@ -73,14 +73,12 @@ def supersede_retries(
             return 0
         where, values = tx.among("id", [row[0] for row in found])
     if followed or not job_ids:
-        _follow(
-            tx,
-            tx.rows(
-                f"SELECT id, job_id FROM qsched_firings WHERE {where} AND trigger_id = ? AND scheduled_at < ?"
-                f" AND state = 'due' AND attempt > 0 ORDER BY id{tx.dialect.for_update}",
-                *(*values, trigger_id, slot),
-            ),
+        ended = tx.rows(
+            f"SELECT id, job_id FROM qsched_firings WHERE {where} AND trigger_id = ? AND scheduled_at < ?"
+            f" AND state = 'due' AND attempt > 0 ORDER BY id{tx.dialect.for_update}",
+            *(*values, trigger_id, slot),
         )
+        follow_found(tx, [End(firing_id, job_id, FAILED) for firing_id, job_id in ended])
     return tx.run(
         "UPDATE qsched_firings SET state = 'failed', outcome = 'failed', finished_at = ?, retry_dropped = 'superseded',"
         f" note = ? WHERE {where} AND trigger_id = ? AND scheduled_at < ? AND state = 'due' AND attempt > 0",
@@ -91,9 +89,3 @@ def supersede_retries(
 def superseded_by(slot: int) -> str:
     """The note of a retry that a later slot has overtaken."""
     return f"retry dropped: superseded by the slot at {rfc3339(slot)}"
-
-
-def _follow(tx: Tx, ended: Sequence[tuple[int, int]]) -> None:
-    """Their followers' clocks come behind locks of higher ids: a deadlock would be the databases' to see, and repeated."""
-    ends = [End(firing_id, job_id, FAILED) for firing_id, job_id in ended]
-    follow(tx, ends, followers(tx, {end.job_id for end in ends}))
