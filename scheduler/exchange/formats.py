@@ -18,6 +18,7 @@ class Format(NamedTuple):
 
 
 FORMATS: Final[dict[str, Format]] = {
+    "quartz": Format("quartz_xml:read", "Quartz's job_scheduling_data 2.0, a file or a folder of them"),
     "crontab": Format("crontab:read", "a user's crontab, /etc/crontab or a folder as /etc/cron.d"),
     "k8s": Format("k8s:read", "Kubernetes CronJob manifests: YAML of one or more documents, Lists, or JSON"),
     "systemd": Format("systemd:read", "systemd timer units, with the service beside each"),
