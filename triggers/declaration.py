@@ -14,6 +14,7 @@ from .declaration_merge import job_policies
 from .declaration_problem import ERROR, DeclarationError, Problem
 from .declaration_triggers import Triggers
 from .job import JobDefinition, JobPolicies
+from .time_lint import TimeLint
 from .trigger import TriggerDefinition
 from .yaml_scalars import is_null
 from .yaml_syntax import collector_paused
@@ -79,11 +80,13 @@ class _Reading:
         for source, path, said in shapes:
             triggers.build(source, path, said)
         cluster = {} if self.cluster.retry is None else {"retry": self.cluster.retry}
-        lint = Lint(jobs, cluster, self.options.now)
+        lint, times = Lint(jobs, cluster, self.options.now), TimeLint(self.options.now)
         for declared in triggers.declared.values():
             lint.trigger(declared)
+            times.trigger(declared)
         limits = read_limits(files)
         lint.circles(triggers.declared.values())
+        times.crowds(triggers.declared.values())
         for source in files:
             lint.file(source)
         if not self.options.allow_empty:

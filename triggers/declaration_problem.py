@@ -53,6 +53,8 @@ CODES = {
     "W007": "a variable that no shell reads",
     "W008": "work that matters and is discarded",
     "W009": "a name that means no exception we know",
+    "W010": "a fixed time that a change of clocks within a year moves, leaves out or repeats",
+    "W011": "many triggers in one second",
 }
 """Every code of a problem; a code never changes its meaning."""
 
