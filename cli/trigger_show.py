@@ -11,6 +11,7 @@ from ..triggers.schedule import note_on
 from .details import show_details
 from .exits import FAILED, NOT_FOUND, CommandError
 from .firing_list import FIRING_COLUMNS, unknown_trigger
+from .notable import show_notable
 from .render import answer, fitting, say, show_document
 from .rows import seconds_cell, when_cell
 from .settings import Settings
@@ -67,8 +68,14 @@ def show_trigger(settings: Settings, trigger: str) -> None:
 @click.option(
     "--from", "start", type=InstantType(), help="Fires after this instant.  [default: what comes next]"
 )
+@click.option(
+    "--notable",
+    "remarkable",
+    is_flag=True,
+    help="Only what is remarkable within a year: changes of clocks, slots left out or moved, the last one.",
+)
 @click.pass_obj
-def next_fires(settings: Settings, trigger: str, count: int, start: int | None) -> None:
+def next_fires(settings: Settings, trigger: str, count: int, start: int | None, remarkable: bool) -> None:
     """Show when a trigger will fire next; clock changes are marked.
 
     Without --from the first is the oldest slot not decided yet, which may be due already.
@@ -80,6 +87,11 @@ def next_fires(settings: Settings, trigger: str, count: int, start: int | None) 
     item = found(store, trigger)
     now = database_now(store)
     definition, schedule = _compiled(item)
+    if remarkable:
+        show_notable(
+            settings, item["name"], schedule, (definition.time_zone, now if start is None else start)
+        )
+        return
     slots = _slots(item, schedule, start, _at_most(item, definition, count), now)
     notes = [note_on(schedule, slot) for slot in slots]
     if settings.output in ("json", "yaml"):
