@@ -86,19 +86,23 @@ class Slots:
         i = bisect_right(changes.starts, instant) - 1
         wall = self._entry(changes, i) if instant == changes.starts[i] else instant + changes.offsets[i]
         found = self.walls.after(wall)
-        while found is not None:
-            changes = self.zone.covering(found)
-            start, offset = changes.starts[i], changes.offsets[i]
-            if found < start + offset:
-                return start
-            if i + 1 == len(changes.starts) or found - offset < changes.starts[i + 1]:
-                return found - offset
+        while True:
+            if found is not None:
+                changes = self.zone.covering(found)
+                start, offset = changes.starts[i], changes.offsets[i]
+                if found < start + offset:
+                    return start
+                if i + 1 == len(changes.starts) or found - offset < changes.starts[i + 1]:
+                    return found - offset
+            elif i + 1 == len(changes.starts):
+                return None
             i += 1
             entry = self._entry(changes, i)
-            if entry < wall or found < entry:  # walls that come again; or one that fell into a gap
-                found = self.walls.after(entry)
+            if entry < wall or (found is not None and found < entry):
+                found = self.walls.after(entry)  # walls that come again; or one that fell into a gap
+            elif found is None:
+                return None
             wall = entry
-        return None
 
     def _entry(self, changes: Changes, i: int) -> int:
         """The first wall that matters to entry i: of the gap before it where that runs, else its own."""
@@ -130,20 +134,21 @@ class Slots:
         i = bisect_right(changes.starts, instant) - 1
         wall = instant + changes.offsets[i]
         found = self.walls.before(wall)
-        while found is not None:
+        while True:
             start = changes.starts[i]
-            if found >= start + changes.offsets[i]:
+            if found is not None and found >= start + changes.offsets[i]:
                 return found - changes.offsets[i]
-            if self.runs_at_start(changes, i) and found >= changes.floors[i]:
+            if found is not None and self.runs_at_start(changes, i) and found >= changes.floors[i]:
                 return start
             i -= 1
             if i < 0:
                 return None
             end = start - 1 + changes.offsets[i]
-            if end > wall or found > end:
+            if end > wall or (found is not None and found > end):
                 found = self.walls.before(end)
+            elif found is None:
+                return None
             wall = end
-        return None
 
     def count(self, first: int, last: int, limit: int) -> int:
         """How many slots lie in `first`..`last`, both included; limit + 1 when there are more."""

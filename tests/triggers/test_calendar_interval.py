@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qsched.triggers.calendar_interval import CalendarInterval
 from qsched.triggers.errors import ScheduleError
-from qsched.triggers.instant import from_instant, to_instant
+from qsched.triggers.instant import HOUR, from_instant, to_instant
+from qsched.triggers.recurrence import Recurrence
 from qsched.triggers.schedule import note_on
 
 from support.wall_brute import AWKWARD, instants, keeps_the_laws, slots_of, walk
@@ -72,6 +73,15 @@ def test_a_time_that_does_not_exist_runs_when_the_gap_ends_or_is_left_out() -> N
     assert dates(strict, begin, 1) == ["03-30 02:30"]
     twice = CalendarInterval("Europe/Berlin", days=1, at="02:30", overlap="twice")
     assert dates(twice, datetime(2026, 10, 24, 12, tzinfo=UTC), 2) == ["10-25 02:30", "10-25 02:30"]
+
+
+@pytest.mark.parametrize("until", ["", ";UNTIL=20261025"])
+def test_the_first_and_the_last_slot_of_all_may_come_twice(until: str) -> None:
+    start = datetime(2026, 10, 25, tzinfo=ZoneInfo("Europe/Berlin"))
+    rule = Recurrence(f"FREQ=DAILY;BYHOUR=2;BYMINUTE=30{until}", "Europe/Berlin", start, overlap="twice")
+    first = to_instant(datetime(2026, 10, 25, 0, 30, tzinfo=UTC))
+    assert rule.slot_after(first) == first + HOUR
+    assert rule.latest_before(first + HOUR - 1) == first
 
 
 def test_quarters_are_counted_from_the_month_of_the_start() -> None:
