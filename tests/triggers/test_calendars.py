@@ -9,14 +9,16 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qsched.triggers.calendars.calendar import Calendar
 from qsched.triggers.calendars.compiling import compile_calendar
 from qsched.triggers.calendars.excluding import exclude
-from qsched.triggers.calendars.rolling import FARTHEST
+from qsched.triggers.calendars.landing import FARTHEST, Roll
 from qsched.triggers.cron import Cron
 from qsched.triggers.errors import ScheduleError
 from qsched.triggers.instant import DAY, HOUR, MINUTE, SECOND, from_instant, to_instant
 from qsched.triggers.interval import Every
 from qsched.triggers.schedule import Schedule
+from qsched.triggers.zone import find_zone
 
 EXAMPLES = 600 if os.environ.get("QSCHED_LONG") == "1" else 40
 Specs = Mapping[str, Mapping[str, Any]]
@@ -232,7 +234,7 @@ def test_what_is_left_out_is_no_slot_and_nothing_else_changes(
     agrees(schedule, expected, instant)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES // 2)
 @given(st.data(), st.sampled_from(ZONES), of_days(), instants)
 def test_a_roll_is_the_set_of_where_each_slot_lands(
     data: st.DataObject, zone: str, spec: Mapping[str, Any], instant: int
@@ -241,8 +243,9 @@ def test_a_roll_is_the_set_of_where_each_slot_lands(
     way = data.draw(st.sampled_from(("next", "previous")))
     schedule = exclude(inner, {"closed": spec}, way, zone)
     days = (40 + FARTHEST + 2) * DAY
+    calendar = compile_calendar(spec, zone)
     landed = {
-        land(slot, spec, zone, 1 if way == "next" else -1)
+        land(slot, calendar, zone, 1 if way == "next" else -1)
         for slot in scan(inner, instant - days, instant + days)
     }
     expected = sorted(
@@ -251,9 +254,9 @@ def test_a_roll_is_the_set_of_where_each_slot_lands(
     agrees(schedule, expected, instant)
 
 
-def land(slot: int, spec: Mapping[str, Any], zone: str, way: int) -> int | None:
+def land(slot: int, calendar: Calendar, zone: str, way: int) -> int | None:
     """By plain dates: the same wall time, a day further each time."""
-    calendar, tz = compile_calendar(spec, zone), ZoneInfo(zone)
+    tz = ZoneInfo(zone)
     there = slot
     wall = from_instant(slot).astimezone(tz).replace(tzinfo=None)
     for days in range(1, FARTHEST + 1):
@@ -289,6 +292,38 @@ def agrees(schedule: Schedule, expected: list[int], instant: int) -> None:
         assert schedule.latest_before(instant) == before[-1]
     assert schedule.count_between(first, last) == len(expected)
     assert schedule.count_between(instant, last) == sum(each >= instant for each in expected)
+
+
+@settings(max_examples=EXAMPLES * 4)
+@given(st.sampled_from(ZONES), of_days(), instants, st.data())
+def test_a_stretch_of_slots_moves_as_one(
+    zone: str, spec: Mapping[str, Any], instant: int, data: st.DataObject
+) -> None:
+    roll = Roll(compile_calendar(spec, zone), find_zone(zone), data.draw(st.sampled_from((1, -1))))
+    for side in (1, -1):
+        there, like = roll.of(instant, side)
+        assert there == roll.landing(instant)
+        moved = side * data.draw(st.sampled_from((like, like // 2)) | st.integers(0, like))
+        assert roll.landing(instant + moved) == (None if there is None else there + moved)
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.sampled_from(ZONES), of_days(), instants, st.data())
+def test_no_slot_of_many_lands_between_an_instant_and_what_is_said_to_come_next(
+    zone: str, spec: Mapping[str, Any], instant: int, data: st.DataObject
+) -> None:
+    gap = data.draw(st.sampled_from((SECOND, 7 * MINUTE)))
+    way = data.draw(st.sampled_from(("next", "previous")))
+    rolling: Any = exclude(Every(gap), {"closed": spec}, way, zone)
+    after, before = rolling.slot_after(instant), rolling.latest_before(instant)
+    assert before <= instant < after
+    for near in (before, after):
+        assert rolling.latest_before(near) == near == rolling.slot_after(near - 1)
+        assert rolling.count_between(near, near) == 1
+    for _ in range(40):
+        source = instant + data.draw(st.integers(-15 * DAY, 15 * DAY))
+        there = rolling.landing(source // gap * gap)
+        assert there is None or not before < there < after
 
 
 # -- what people meet ------------------------------------------------------------------------------------------------------
@@ -332,10 +367,9 @@ def test_a_preview_says_what_was_left_out_by_which_calendar_and_where_it_went() 
 
 def test_calendars_that_leave_out_everything_are_refused_not_searched_for_ever() -> None:
     always: Specs = {"closed": {"weekly": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}}
-    assert exclude(Cron("0 9 * * *"), always, "skip", "UTC").slot_after(at("2026-05-01")) is None
-    for way in ("next", "previous"):
-        with pytest.raises(ScheduleError, match="can never fire"):
-            exclude(Cron("0 9 * * *"), always, way, "UTC").slot_after(at("2026-05-01"))
+    for way, inner in (("skip", Every(SECOND)), ("next", Every(SECOND)), ("previous", Cron("0 9 * * *"))):
+        assert exclude(inner, always, way, "UTC").slot_after(at("2026-05-01")) is None
+    assert exclude(Every(SECOND), always, "next", "UTC").latest_before(at("2026-05-01")) is None
 
 
 def test_a_roll_over_hours_is_refused_with_the_calendar_named() -> None:

@@ -28,8 +28,9 @@ def exclude(
     """
     named = compile_calendars(calendars, time_zone)
     calendar = named[0].calendar if len(named) == 1 else Together(tuple(each.calendar for each in named))
+    excluding = Excluding(schedule, calendar, named)
     if on_excluded == SKIP:
-        return Excluding(schedule, calendar, named)
+        return excluding
     if on_excluded not in ON_EXCLUDED:
         raise DefinitionError(f"on_excluded {on_excluded!r} is not one of {', '.join(ON_EXCLUDED)}")
     if hours := [each.name for each in named if not each.of_days]:
@@ -39,7 +40,8 @@ def exclude(
         )
     from .rolling import Rolling
 
-    return Rolling(schedule, calendar, named, find_zone(time_zone), 1 if on_excluded == "next" else -1)
+    way = 1 if on_excluded == "next" else -1
+    return Rolling(schedule, calendar, named, find_zone(time_zone), way, excluding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 What rolls is a set of instants: slots that meet at one are one slot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..errors import ScheduleError
 from ..instant import SECOND
@@ -12,11 +13,13 @@ from ..schedule import COUNT_LIMIT, Moments, Schedule
 from ..zone import DAY, Zone
 from .calendar import Calendar
 from .compiling import Named, names_of
+from .landing import FARTHEST, FOR_GOOD, Roll
 from .left_out import LeftOut, endless, slots_between, spoken
 
-FARTHEST = 62
-"""Days that a slot rolls at most; one that finds no day within them is left out."""
-_STEPS = 50_000
+_FEW = 200
+"""So few slots are counted one by one."""
+_STEPS = 20_000
+"""Stretches that one search goes over: more are refused, not followed for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +31,52 @@ class Rolling(Moments):
     named: Sequence[Named]
     zone: Zone
     way: int
+    unmoved: Schedule
+    """What is left out of `inner` by no calendar."""
+
+    @property
+    def _roll(self) -> Roll:
+        return Roll(self.calendar, self.zone, self.way)
 
     def landing(self, slot: int) -> int | None:
         """Where a slot of the schedule goes: it stays, rolls, or (None) finds no day."""
-        if not self.calendar.excludes(slot):
-            return slot
-        second, rest = divmod(slot, SECOND)
-        wall = self.zone.wall_at(second)
-        for days in range(1, FARTHEST + 1):
-            there = self.zone.second_of(wall + self.way * days * DAY) * SECOND + rest
-            if not self.calendar.excludes(there):
-                return there
-        return None
+        return self._roll.landing(slot)
 
     def slot_after(self, instant: int) -> int | None:
         # Slots roll over left-out days only. So what lands behind `instant` comes, at the earliest, from the left-out days
         # before its own (those that roll on), and nothing that comes from later days lands before a day that was reached.
         start = self._begin(self._edge(self._day(instant), -1)) if self.way > 0 else instant + 1
-        best: int | None = None
+        roll, best = self._roll, None
         slot = self.inner.slot_after(start - 1)
         for _ in range(_STEPS):
             if slot is None or (best is not None and self._is_behind(slot, best)):
                 return best
-            there = self.landing(slot)
-            if there is not None and there > instant and (best is None or there < best):
-                best = there
-            slot = self.inner.slot_after(slot)
+            there, like = roll.of(slot, 1)
+            if like >= FOR_GOOD:
+                return best
+            if there is not None and there > instant:  # those of its stretch land behind it
+                best = there if best is None else min(best, there)
+            elif there is not None:  # on to the first of its stretch that can land behind the instant
+                like = min(like, instant - there)
+            slot = self.inner.slot_after(slot + like)
         raise ScheduleError(endless(self.inner, self.named))
 
     def latest_before(self, instant: int) -> int | None:
         # The same from behind.
         start = instant if self.way > 0 else self._begin(self._edge(self._day(instant), 1) + 1) - 1
-        best: int | None = None
+        roll, best = self._roll, None
         slot = self.inner.latest_before(start)
         for _ in range(_STEPS):
             if slot is None or (best is not None and self._is_before(slot, best)):
                 return best
-            there = self.landing(slot)
-            if there is not None and there <= instant and (best is None or there > best):
-                best = there
-            slot = self.inner.latest_before(slot - 1)
+            there, like = roll.of(slot, -1)
+            if like >= FOR_GOOD:
+                return best
+            if there is not None and there <= instant:
+                best = there if best is None else max(best, there)
+            elif there is not None:
+                like = min(like, there - instant - 1)
+            slot = self.inner.latest_before(slot - like - 1)
         raise ScheduleError(endless(self.inner, self.named))
 
     def _is_behind(self, slot: int, best: int) -> bool:
@@ -84,14 +93,30 @@ class Rolling(Moments):
         """How many slots lie in `first`..`last`, both included; never more than COUNT_LIMIT + 1."""
         if first > last:
             return 0
-        found: set[int] = set()
-        for slot in slots_between(self.inner, *self._sources(first, last)):
+        few = list(islice(slots_between(self, first, last), _FEW + 1))
+        if len(few) <= _FEW:
+            return len(few)
+        total = self.unmoved.count_between(first, last)
+        found: set[int] = set()  # of what rolled: where nothing was before
+        for slot in islice(self._left_out_between(*self._sources(first, last)), COUNT_LIMIT):
+            if total + len(found) > COUNT_LIMIT:
+                break
             there = self.landing(slot)
-            if there is not None and first <= there <= last:
+            if there is not None and first <= there <= last and self.inner.latest_before(there) != there:
                 found.add(there)
-                if len(found) > COUNT_LIMIT:
-                    break
-        return len(found)
+        return min(total + len(found), COUNT_LIMIT + 1)
+
+    def _left_out_between(self, first: int, last: int) -> Iterator[int]:
+        """Each left-out slot of the schedule from `first` to `last`; what is not left out is gone over in one step."""
+        slot = self.inner.slot_after(first - 1)
+        while slot is not None and slot <= last:
+            if self.calendar.excludes(slot):
+                yield slot
+            elif (end := self.calendar.changes_after(slot)) is None:
+                return
+            else:
+                slot = end - 1
+            slot = self.inner.slot_after(slot)
 
     def _sources(self, first: int, last: int) -> tuple[int, int]:
         """The span whose slots can land in `first`..`last`."""
@@ -101,11 +126,7 @@ class Rolling(Moments):
 
     def notes(self, slot: int) -> str | None:
         """Where a slot has rolled from, and what a change of offset does to one that has not."""
-        rolled = [
-            each
-            for each in slots_between(self.inner, *self._sources(slot, slot))
-            if each != slot and self.landing(each) == slot
-        ]
+        rolled = list(islice(self._rolled_to(slot), _FEW))
         if rolled:
             walls = {self._day(each) * DAY for each in rolled}
             return f"rolled from {', '.join(_date(wall) for wall in sorted(walls))}"
@@ -113,15 +134,24 @@ class Rolling(Moments):
         said: str | None = inner(slot) if callable(inner) else None
         return said
 
+    def _rolled_to(self, target: int) -> Iterator[int]:
+        """The slots of the schedule that land there and were not there."""
+        first, last = self._sources(target, target)
+        roll, slot = self._roll, self.inner.slot_after(first - 1)
+        while slot is not None and slot <= last:
+            there, like = roll.of(slot, 1)
+            if there == target:
+                like = 0
+                if slot != target:
+                    yield slot
+            elif there is not None and there < target:  # on to the one of its stretch that can land there
+                like = min(like, target - there - 1)
+            slot = self.inner.slot_after(slot + like)
+
     def left_out(self, first: int, last: int, limit: int = 1000) -> list[LeftOut]:
         """At most `limit` slots of `first`..`last` that are left out, by which calendars, and where they went."""
-        found: list[LeftOut] = []
-        for slot in slots_between(self.inner, first, last):
-            if self.calendar.excludes(slot):
-                found.append(LeftOut(slot, tuple(names_of(self.named, slot)), self.landing(slot)))
-                if len(found) >= limit:
-                    break
-        return found
+        found = islice(self._left_out_between(first, last), limit)
+        return [LeftOut(slot, tuple(names_of(self.named, slot)), self.landing(slot)) for slot in found]
 
     def _day(self, instant: int) -> int:
         return self.zone.wall_at(instant // SECOND) // DAY
