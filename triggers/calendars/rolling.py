@@ -32,7 +32,7 @@ class Rolling(Moments):
     zone: Zone
     way: int
     unmoved: Schedule
-    """What is left out of `inner` by no calendar."""
+    """The slots of `inner` that no calendar leaves out."""
 
     @property
     def _roll(self) -> Roll:
