@@ -38,6 +38,7 @@ COMMANDS = {
     "simulate": Leaf(
         "simulate:simulate", "Rehearse declarations on a virtual clock: fires, misfires, overlaps."
     ),
+    "export": Leaf("export:export_command", "Write declarations as YAML, crontab, CronJobs or a calendar."),
     "db": Leaf("db:db", "The store's schema: upgrade, current, sql."),
     "demo": Leaf("demo:demo", "Watch triggers fire, and one misfire, on a store of its own."),
 }
