@@ -154,7 +154,9 @@ def retry(policy: RetryPolicy) -> Any:
 
 def _spans(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Durations as text."""
-    said = {name: format_duration(value) if name in _DURATIONS else value for name, value in spec.items()}
+    said: dict[str, Any] = {
+        name: format_duration(value) if name in _DURATIONS else value for name, value in spec.items()
+    }
     if "delays" in said:
         said["delays"] = [format_duration(value) for value in said["delays"]]
     return said
