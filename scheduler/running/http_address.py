@@ -14,6 +14,9 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 _OTHERS: Final = {
     ip_network("64:ff9b:1::/48"): "local NAT64",
     ip_network("::/96"): "IPv4-compatible",
+    ip_network(
+        "192.0.0.0/24"
+    ): "reserved",  # a cloud's metadata among them; Python's older tables know but a part
     ip_network("168.63.129.16/32"): "a cloud's metadata",
 }
 """What Python's tables call global, and what is all the same none of a stranger's business."""

@@ -21,6 +21,8 @@ NOBODY = HttpAllow.of([])
         ("192.168.1.1", "private"),
         ("169.254.169.254", "link-local"),
         ("168.63.129.16", "a cloud's metadata"),
+        ("192.0.0.192", "reserved"),
+        ("::ffff:192.0.0.192", "reserved"),
         ("100.64.0.1", "reserved"),
         ("100.100.100.200", "reserved"),
         ("224.0.0.1", "multicast"),
