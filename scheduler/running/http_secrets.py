@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ...triggers.declaration_variables import VariableError, expand
 from ...triggers.request_template import variables_in
@@ -21,7 +21,7 @@ class Secrets:
         for value in values:
             for part in {value, *value.split()}:  # of `Bearer x` a server may echo only x
                 if len(part) >= _SHORTEST:
-                    forms |= {part, quote(part, safe=""), quote(part), quote_plus(part), *_in_json(part)}
+                    forms |= {form for text in _read(part) for form in _written(text)}
         self._forms = sorted(forms, key=len, reverse=True)
 
     @classmethod
@@ -40,6 +40,15 @@ class Secrets:
         for form in self._forms:
             text = text.replace(form, HIDDEN)
         return text
+
+
+def _read(text: str) -> set[str]:
+    """The text, and what a server makes of it where it is encoded for a url already."""
+    return {each for each in (text, unquote(text), unquote_plus(text)) if len(each) >= _SHORTEST}
+
+
+def _written(text: str) -> set[str]:
+    return {text, quote(text, safe=""), quote(text), quote_plus(text), *_in_json(text)}
 
 
 def _in_json(text: str) -> set[str]:

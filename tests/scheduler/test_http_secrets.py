@@ -53,3 +53,12 @@ def test_a_secret_at_the_place_where_a_body_is_cut_is_hidden_whole(
     assert "bytes left out" in str(outcome.error_message)
     assert "bytes left out" in str(outcome.output)
     assert not any(part in repr(outcome) for part in ("s3c", "cret"))
+
+
+def test_a_secret_that_stands_encoded_in_the_url_is_hidden_as_the_server_reads_it(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "s3cret%2F+42%3D")
+    with serving(lambda asked: asked.answer(403, "no: s3cret/+42= nor s3cret/ 42=")) as server:
+        outcome = runner.run(context(f"{server.url}/?t=${{TOKEN}}"))
+    assert "no: *** nor ***" in str(outcome.error_message)
