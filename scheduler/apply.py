@@ -224,12 +224,13 @@ def _write(store: Store, work: _Work, done: _Done) -> None:
             revision=expected.revision,
             who=work.who,
             forget=work.options.get("prune") == "delete",
+            keep=work.options.get("prune") == "keep",
             jobs=jobs,
             triggers=[_prepared(change, before) for change in triggers],
             retired_jobs=retired,
             defaults=work.wanted.defaults if number == 0 and work.changes.new_defaults else None,
             limits=work.wanted.limits if number == 0 and work.changes.new_limits else None,
-            calendars=work.wanted.calendars if number == 0 and work.changes.new_calendars else None,
+            calendars=work.wanted.calendars if number == 0 and work.changes.calendars else None,
         )
         turn = _Turn(work, chunk, expected, first=number == 0, last=number == len(parts) - 1)
         expected, written = store.transaction("apply", turn.run)

@@ -49,6 +49,8 @@ class Chunk:
     who: str | None
     forget: bool
     """Whether a trigger that goes also forgets its pause (`prune` delete)."""
+    keep: bool = False
+    """Whether what left the file stays (`prune` keep)."""
     jobs: list[JobChange] = field(default_factory=list)
     triggers: list[Prepared] = field(default_factory=list)
     retired_jobs: list[JobChange] = field(default_factory=list)
@@ -81,7 +83,7 @@ def write_chunk(tx: Tx, chunk: Chunk) -> Written:
     writing.write_jobs()
     writing.write_triggers()
     if chunk.calendars is not None:
-        calendar_rows.write_calendars(tx, chunk.namespace, chunk.calendars)
+        calendar_rows.write_calendars(tx, chunk.namespace, chunk.calendars, keep=chunk.keep)
     limit_rows.number_permits(tx, writing.permits)
     job_rows.retire_jobs(tx, [_head(change).id for change in chunk.retired_jobs])
     return writing.written

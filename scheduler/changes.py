@@ -83,7 +83,8 @@ class Changes:
     """Triggers that left the file and stay (`prune` keep)."""
     warnings: tuple[str, ...]
     new_limits: bool = False
-    new_calendars: bool = False
+    calendars: tuple[tuple[str, str], ...] = ()
+    """(add, change or retire, the name) of each calendar of the register that is not as it is wanted."""
 
     @property
     def nothing(self) -> bool:
@@ -93,7 +94,7 @@ class Changes:
             or self.retired_jobs
             or self.new_defaults
             or self.new_limits
-            or self.new_calendars
+            or self.calendars
         )
 
 
@@ -128,7 +129,7 @@ def compare(wanted: Wanted, seen: Seen, *, prune: str) -> Changes:
         kept=tuple(head.key for head in left) if prune == "keep" else (),
         warnings=tuple(warnings),
         new_limits=_new_limits(wanted, seen),
-        new_calendars={name: digest(spec) for name, spec in wanted.calendars.items()} != dict(seen.calendars),
+        calendars=_calendars(wanted, seen, kept=prune == "keep"),
     )
 
 
@@ -240,6 +241,14 @@ def _new_limits(wanted: Wanted, seen: Seen) -> bool:
             raise _owned("group limit", name, seen.limits[name].namespace)
     mine = {name: limit.most for name, limit in seen.limits.items() if limit.namespace == wanted.namespace}
     return mine != dict(wanted.limits)
+
+
+def _calendars(wanted: Wanted, seen: Seen, *, kept: bool) -> tuple[tuple[str, str], ...]:
+    fresh = {name: digest(spec) for name, spec in wanted.calendars.items()}
+    gone = () if kept else sorted(seen.calendars.keys() - fresh.keys())
+    changed = [(ADD if name not in seen.calendars else CHANGE, name) for name in sorted(fresh)
+               if seen.calendars.get(name) != fresh[name]]  # fmt: skip
+    return (*changed, *((RETIRE, name) for name in gone))
 
 
 def _owned(what: str, name: str, owner: str) -> Conflict:

@@ -38,7 +38,7 @@ class PlanItem:
     action: str
     """add, change, rename, revive or retire."""
     what: str
-    """trigger, job or cluster."""
+    """trigger, job, calendar or cluster."""
     key: str
     differences: tuple[Difference, ...] = ()
     next_before: int | None = None
@@ -104,6 +104,7 @@ class _Planning:
     def plan(self) -> Plan:
         changes = self.changes
         items = [self._defaults()] if changes.new_defaults else []
+        items += [PlanItem(action, "calendar", name) for action, name in changes.calendars]
         items += [self._job(change) for change in (*changes.jobs, *changes.retired_jobs)]
         items += [self._trigger(change) for change in changes.triggers]
         return Plan(

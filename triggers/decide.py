@@ -8,6 +8,7 @@ would run.
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from .errors import ScheduleError
 from .misfire import FIRE_ALL, FIRE_ONCE, SKIP, MisfireRule
 from .once import At
 from .schedule import COUNT_LIMIT, Schedule
@@ -363,6 +364,11 @@ def _advance(due: Due, rows: list[Row], now: int) -> Decision:
     waits = due.after_end and fires > 0 and not exhausted
     if not exhausted and not waits:
         following = due.schedule.slot_after(now if due.after_end else watermark)
+        if following is not None and following <= watermark:
+            # One that goes round in circles would fire for ever: whoever decides it says so, and it ends in error.
+            raise ScheduleError(
+                f"the slot after {watermark} would be {following}: this schedule does not advance"
+            )
     return Decision(
         rows=tuple(rows),
         next_fire_at=following,

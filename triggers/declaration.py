@@ -79,7 +79,8 @@ class _Reading:
         shapes = [shape for source in files for shape in triggers.read_section(source)]
         for source, path, said in shapes:
             triggers.build(source, path, said)
-        cluster = {} if self.cluster.retry is None else {"retry": self.cluster.retry}
+        said = {name: getattr(self.cluster, name) for name in ("retry", "overlap", "timeout")}
+        cluster = {name: value for name, value in said.items() if value is not None}
         lint, times = Lint(jobs, cluster, self.options.now), TimeLint(self.options.now)
         for declared in triggers.declared.values():
             lint.trigger(declared)

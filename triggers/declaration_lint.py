@@ -31,6 +31,8 @@ class Lint:
     def __init__(self, jobs: Jobs, cluster: Mapping[str, Any], now: int) -> None:
         self.jobs, self.now = jobs, now
         self.cluster_retry: RetryPolicy | None = cluster.get("retry")
+        self._cluster = cluster
+        self._piling: set[str] = set()
         self._gaps: dict[Schedule, int | None] = {}
 
     def trigger(self, declared: Declared) -> None:
@@ -50,6 +52,7 @@ class Lint:
         if declared.schedule.slot_after(self.now) is None:
             self._over(declared, kind)
         self._retry(declared, inner, kind)
+        self._overlap(declared, inner, kind)
 
     def _can_be_asked(self, declared: Declared, kind: str) -> bool:
         """Whether a next slot can be found: a search that finds nothing but left-out time is given up with an error."""
@@ -97,9 +100,7 @@ class Lint:
         delay = policy.shortest_delay()
         if delay + MARGIN < _LEAST_GAP.get(kind, 0):
             return  # it fits, whatever the fields say
-        if inner not in self._gaps:
-            self._gaps[inner] = self._shortest_gap(inner)
-        gap = self._gaps[inner]
+        gap = self._gap_of(inner)
         if gap is None or delay + MARGIN < gap:
             return
         message = (
@@ -108,6 +109,30 @@ class Lint:
         )
         hint = "retry sooner, or write `retry: none`"
         complain(declared.source, declared.path, Wrong("W004", message, hint, ("retry" if said else kind,)))
+
+    def _overlap(self, declared: Declared, inner: Schedule, kind: str) -> None:
+        """A job of the file whose runs may pile up without bound: nothing says how they overlap, nor how long one may last.
+
+        Not for what the trigger declares itself in a line, nor for Python, whose decorator may say it.
+        """
+        job = self.jobs.declared.get(declared.definition.job)
+        if job is None or job.kind == "python" or self.jobs.places[job.name][1][0] != "jobs":
+            return
+        said = (job.policies.overlap, job.policies.timeout, *map(self._cluster.get, ("overlap", "timeout")))
+        if any(each is not None for each in said) or job.name in self._piling:
+            return
+        gap = self._gap_of(inner)
+        if gap is None or gap >= MINUTE:
+            return
+        self._piling.add(job.name)
+        message = f"a slot comes each {format_duration(gap)}, and nothing bounds how many runs of `{job.name}` there are at once"
+        hint = "give the job a timeout, or say its overlap: queue, skip, cancel, or allow"
+        complain(declared.source, declared.path, Wrong("W012", message, hint, (kind,)))
+
+    def _gap_of(self, inner: Schedule) -> int | None:
+        if inner not in self._gaps:
+            self._gaps[inner] = self._shortest_gap(inner)
+        return self._gaps[inner]
 
     def _shortest_gap(self, schedule: Schedule) -> int | None:
         slots: list[int] = []

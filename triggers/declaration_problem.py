@@ -55,6 +55,7 @@ CODES = {
     "W009": "a name that means no exception we know",
     "W010": "a fixed time that a change of clocks within a year moves, leaves out or repeats",
     "W011": "many triggers in one second",
+    "W012": "runs that may pile up without bound",
 }
 """Every code of a problem; a code never changes its meaning."""
 

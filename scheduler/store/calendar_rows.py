@@ -29,11 +29,13 @@ def calendar_digests(tx: Tx, namespace: str) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def write_calendars(tx: Tx, namespace: str, wanted: Mapping[str, Mapping[str, object]]) -> None:
-    """Make a namespace's register say what is wanted; the caller holds the namespace's lock."""
+def write_calendars(
+    tx: Tx, namespace: str, wanted: Mapping[str, Mapping[str, object]], *, keep: bool = False
+) -> None:
+    """Make a namespace's register say what is wanted (`keep`: and what it said beside); the caller holds its lock."""
     known = calendar_digests(tx, namespace)
     fresh = {name: digest(spec) for name, spec in wanted.items()}
-    for name in sorted(known.keys() - fresh.keys()):
+    for name in () if keep else sorted(known.keys() - fresh.keys()):
         tx.run(
             "DELETE FROM qsched_calendars WHERE cluster = ? AND namespace = ? AND name = ?",
             *(tx.cluster, namespace, name),

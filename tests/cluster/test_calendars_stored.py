@@ -116,3 +116,14 @@ def test_a_plan_says_what_a_changed_calendar_moves(world: World) -> None:
     assert (item.action, item.key) == ("change", "daily")
     assert item.next_before == MIDNIGHT + 12 * HOUR
     assert item.next_after == MIDNIGHT + DAY + 12 * HOUR
+
+
+def test_a_plan_says_which_calendars_of_the_register_change_and_keep_drops_none(world: World) -> None:
+    apply_file(world, "closed: {weekly: sun}, spare: {weekly: mon}, old: {weekly: tue}", DAILY)
+    changed = declared("closed: {weekly: sun}, spare: {weekly: fri}, new: {weekly: tue}", DAILY)
+    items = [(item.action, item.key) for item in plan(world.store, changed).items if item.what == "calendar"]
+    assert items == [("add", "new"), ("change", "spare"), ("retire", "old")]
+    apply(world.store, changed, prune="keep")
+    assert [row.name for row in world.store.read("c", read_calendars)] == ["closed", "new", "old", "spare"]
+    apply(world.store, changed)
+    assert [row.name for row in world.store.read("c", read_calendars)] == ["closed", "new", "spare"]

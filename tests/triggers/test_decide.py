@@ -7,6 +7,7 @@ from time import process_time
 import pytest
 from qsched.triggers.cron import Cron
 from qsched.triggers.decide import Decision, Due, Row, counted, decide, is_misfired, owed, wants_cancel
+from qsched.triggers.errors import ScheduleError
 from qsched.triggers.instant import DAY, HOUR, MINUTE, SECOND
 from qsched.triggers.interval import Every
 from qsched.triggers.misfire import MisfireRule
@@ -359,3 +360,13 @@ def test_a_minute_cron_after_three_days_runs_once_and_goes_on_with_the_next_minu
 
 def test_a_count_at_the_limit_is_said_as_a_lower_bound() -> None:
     assert (counted(99_999), counted(100_000)) == ("99999", "at least 100000")
+
+
+def test_a_schedule_that_does_not_advance_is_an_error_not_a_loop() -> None:
+    class Stuck(Every):
+        def slot_after(self, instant: int) -> int:
+            return min(super().slot_after(instant), 20 * SECOND)
+
+    due = Due(Stuck("10s"), MisfireRule(), "allow", 20 * SECOND, 20 * SECOND)
+    with pytest.raises(ScheduleError, match="does not advance"):
+        decide(due, busy=False, capacity=5, now=25 * SECOND)

@@ -94,7 +94,8 @@ def test_a_variable_in_a_list_of_arguments_is_warned_of() -> None:
 
 
 def test_a_retry_of_the_job_or_of_the_cluster_is_held_against_the_gap_too() -> None:
-    text = "qsched: 1\njobs: {j: {command: ls, retry: {max_retries: 1, delay: 1m}}}\ntriggers: {a: {every: 10s, job: j}}\n"
+    jobs = "{j: {command: ls, overlap: queue, retry: {max_retries: 1, delay: 1m}}}"
+    text = f"qsched: 1\njobs: {jobs}\ntriggers: {{a: {{every: 10s, job: j}}}}\n"
     assert [problem.code for problem in load_text(text, now=NOW).warnings] == ["W004"]
     text = (
         "qsched: 1\ncluster: {retry: {max_retries: 1, delay: 1m}}\ntriggers: {a: {every: 10s, command: ls}}\n"
@@ -104,7 +105,8 @@ def test_a_retry_of_the_job_or_of_the_cluster_is_held_against_the_gap_too() -> N
 
 def test_important_work_of_a_job_that_is_discarded_is_warned_of_at_the_trigger() -> None:
     text = (
-        "qsched: 1\njobs: {j: {command: ls, request_recovery: true, retry: {max_retries: 1, delay: 1s, on_exhausted: discard}}}\n"
+        "qsched: 1\njobs: {j: {command: ls, overlap: skip, request_recovery: true,"
+        " retry: {max_retries: 1, delay: 1s, on_exhausted: discard}}}\n"
         "triggers: {a: {every: 10s, job: j}}\n"
     )
     (found,) = load_text(text, now=NOW).warnings
@@ -117,3 +119,20 @@ def test_a_name_of_no_exception_is_warned_of_where_it_is_said_and_once(place: st
     text = f"qsched: 1\n{place}: {retry}\ntriggers: {{a: {{every: 10s, command: ls}}, b: {{every: 10s, command: ls}}}}\n"
     (found,) = load_text(text, now=NOW).warnings
     assert (found.code, found.line) == ("W009", 2)
+
+
+PILING = (
+    "qsched: 1\njobs:\n  poll: {command: ./poll%s}\n  tidy: {command: ls}\n"
+    "triggers:\n  a: {every: 10s, job: poll}\n  b: {every: 5m, job: tidy}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "codes"),
+    [("", ["W012"]), (", timeout: 5s", []), (", overlap: allow", []), (", overlap: queue", [])],
+)
+def test_a_job_of_seconds_whose_runs_may_pile_up_is_warned_of_until_something_is_said(
+    said: str, codes: list[str]
+) -> None:
+    found = load_text(PILING % said, now=0)
+    assert [problem.code for problem in found.warnings] == codes
