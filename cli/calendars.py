@@ -59,7 +59,7 @@ def list_calendars(settings: Settings) -> None:
     "-n", "--n", "count", type=click.IntRange(1, _MOST), default=5, help="How many spans.  [default: 5]"
 )
 @click.pass_obj
-def check_calendar(settings: Settings, calendar: str, namespace: str | None, /, **asked: Any) -> None:
+def check_calendar(settings: Settings, /, calendar: str, namespace: str | None, **asked: Any) -> None:
     """Show when a calendar leaves time out next; with --date, whether it does so then.
 
     Spans that touch are shown as one. Times are the calendar's own; a calendar without a zone is shown in that of --tz, as it

@@ -24,7 +24,8 @@ class AddOptions(TypedDict, total=False):
 
     `schedule` is a Cron, an Every, an At, a CalendarInterval, a DailyWindow, a Recurrence, an AnyOf or an AllOf; `cron` to
     `delay` are what YAML writes (in `any` and `all` objects may stand, too). `after` is another job (a function marked
-    @job, or its name) whose ends this one follows: good ones, or those that `on` says (failed, any).
+    @job, or its name) whose ends this one follows: good ones, or those that `on` says (failed, any). `exclude` is {name: keys}
+    of calendars, with the keys that YAML has for them.
     """
 
     schedule: Whole
@@ -44,6 +45,8 @@ class AddOptions(TypedDict, total=False):
     start_at: datetime
     end_at: datetime
     max_fires: int
+    exclude: Mapping[str, Mapping[str, Any]]
+    on_excluded: str
     jitter: str | timedelta
     splay: str | timedelta
     misfire: str | MisfireRule
@@ -85,6 +88,8 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
     said |= {name: tuple(given[name]) for name in ("tags", "run_on") if name in given}
     said |= {name: to_instant(given[name]) for name in ("start_at", "end_at") if name in given}
     said |= {name: duration(given[name]) for name in ("jitter", "splay") if name in given}
+    if "exclude" in options:
+        said |= _calendars(options)
     if "misfire" in options:
         rule = options["misfire"]
         said["misfire"] = MisfireRule(policy=rule) if isinstance(rule, str) else rule
@@ -95,9 +100,33 @@ def added(key: str, job: str | Callable[..., Any], options: AddOptions) -> Added
     return Added((trigger,))
 
 
+def _calendars(options: AddOptions) -> dict[str, Any]:
+    """`exclude={"closed": {"weekly": ["sun"]}}` as a definition carries it."""
+    from ..triggers.given_calendar import (
+        calendar_spec,  # pydantic, which a program without calendars does not need
+    )
+
+    calendars = {name: calendar_spec(name, keys) for name, keys in sorted(options["exclude"].items())}
+    return {
+        "exclude": tuple(calendars),
+        "calendars": calendars,
+        "on_excluded": options.get("on_excluded", "skip"),
+    }
+
+
 _PLAIN = ("time_zone", "max_fires", "retry", "priority", "paused", "description", "renamed_from")
 _WHEN = ("schedule", *WRITTEN, "after")
-_OF_SLOTS = ("start_at", "end_at", "max_fires", "jitter", "splay", "misfire", "time_zone")
+_OF_SLOTS = (
+    "start_at",
+    "end_at",
+    "max_fires",
+    "exclude",
+    "on_excluded",
+    "jitter",
+    "splay",
+    "misfire",
+    "time_zone",
+)
 
 
 def _schedule(key: str, options: AddOptions) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..firing import CANCELLED, DUE, FAILED, stops_with
+from .after_end import set_next
 from .finish import states_of
 from .followers import End, follow_found
 from .ledger_tables import firings
@@ -41,6 +42,7 @@ def release(tx: Tx, incarnation: int, taken: Collection[tuple[int, int]]) -> int
     _end_unbegun(tx, [row for row in ours if row.id in ends], ends)
     failed = [End(row.id, row.job_id, FAILED) for row in ours if row.id in ends and ends[row.id][0] == FAILED]
     follow_found(tx, failed)
+    set_next(tx, {row.trigger_id: tx.now() for row in ours if row.id in ends and row.trigger_id is not None})
     back = [row for row in ours if row.id not in ends]
     tx.update(
         firings,

@@ -204,6 +204,19 @@ def test_what_a_groups_resume_skips_had_been_waited_for(world: World) -> None:
     assert next_of(world) == (130, 130, "waiting")
 
 
+def test_what_was_not_begun_and_asked_to_stop_is_an_end_too(world: World) -> None:
+    world.apply(delayed())
+    node = world.node()
+    world.pass_time(60)
+    (request,) = node.turn()
+    cancel(world.store, [request.firing_id])
+    world.pass_time(5)
+    node.release(request)
+    node.settle()
+    assert world.firings("state") == [("cancelled",)]
+    assert next_of(world) == (125, 125, "waiting")
+
+
 def test_an_end_that_nobody_followed_is_found_by_the_sweep(world: World) -> None:
     firing = waiting_retry(world)
     world.sql("UPDATE qsched_firings SET state = 'failed' WHERE id = ?", firing)

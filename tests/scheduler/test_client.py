@@ -1,8 +1,9 @@
 """`Scheduler`: what an application writes comes out as the same rows that a file makes."""
 
+import json
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,44 @@ def test_a_forked_child_uses_connections_of_its_own(scheduler: Scheduler) -> Non
     assert os.waitstatus_to_exitcode(status) == 0
     scheduler.add("c", job="report", every="1h")
     assert [each["name"] for each in scheduler.triggers()] == ["a", "b", "c"]
+
+
+def test_a_program_leaves_out_what_it_says_by_the_keys_that_yaml_has(scheduler: Scheduler) -> None:
+    closed = {"weekly": ["sat", "sun"], "dates": [date(2027, 1, 1), "12-24..12-26"]}
+    scheduler.add(
+        "month_end",
+        job=report,
+        schedule=Cron("0 30 18 L * ?", "quartz", "Europe/Istanbul"),
+        exclude={"closed": closed},
+        on_excluded="previous",
+        jitter="30s",
+    )
+    ((text,),) = query(scheduler, "SELECT spec FROM qsched_triggers")
+    said = json.loads(text)
+    assert said["calendars"] == {
+        "closed": {
+            "weekly": ["sat", "sun"],
+            "dates": [["2027-01-01", "2027-01-01"]],
+            "yearly": [["12-24", "12-26"]],
+        }
+    }
+    assert (said["exclude"], said["on_excluded"], said["jitter"]) == (["closed"], "previous", 30_000_000)
+    assert all(slot.weekday() < 5 for slot in scheduler.next("month_end", 24))
+
+
+@pytest.mark.parametrize(
+    ("calendar", "words"),
+    [
+        ({"weekly": ["someday"]}, "someday"),
+        ({"week": ["sun"]}, "unknown key week"),
+        ({"ics": "ops.ics"}, "is for files"),
+        ({}, "leaves nothing out"),
+        ({"holidays": "XX"}, "'XX' is not known"),
+    ],
+)
+def test_a_calendar_that_cannot_be_meant_is_refused_by_name(
+    scheduler: Scheduler, calendar: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(DefinitionError, match="calendar 'closed'") as raised:
+        scheduler.add("tick", job=report, every="10s", exclude={"closed": calendar})
+    assert words in str(raised.value)

@@ -6,8 +6,9 @@ from typing import Any
 _FEW = 3
 
 
-def calendar_words(spec: Mapping[str, Any]) -> str:
-    """What a calendar leaves out, shortened: `sat, sun; 22:00-06:00; holidays TR`."""
+def calendar_words(spec: Mapping[str, Any], within: str | None = None) -> str:
+    """What a calendar leaves out, shortened: `sat, sun; 22:00-06:00; holidays TR`; its zone, unless that is `within`."""
+    own = spec.get("time_zone", within)
     parts: list[str] = []
     if weekly := spec.get("weekly"):
         parts.append(", ".join(weekly))
@@ -24,8 +25,8 @@ def calendar_words(spec: Mapping[str, Any]) -> str:
     events = sum(len(spec.get(key, ())) for key in ("spans", "days", "recurring"))
     if events:
         parts.append(f"{events} event{'' if events == 1 else 's'}")
-    parts += [calendar_words(each) for each in spec.get("any", ())]
-    zone = f" ({spec['time_zone']})" if "time_zone" in spec else ""
+    parts += [calendar_words(each, own) for each in spec.get("any", ())]
+    zone = f" ({own})" if own not in (None, within) else ""
     return "; ".join(parts) + zone
 
 
