@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,15 @@ def test_who_is_stopped_is_refused_and_forced(qsched: Command) -> None:
     assert qsched("triggers", "backfill", "b", "--from", FROM, "--to", TO).code == 4
 
 
+@pytest.fixture
+def listening() -> Iterator[None]:
+    """Ctrl-C is heard: who starts a test run in the background has it ignored, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_ctrl_c_stops_at_the_edge_of_a_batch_and_says_how_to_go_on(qsched: Command) -> None:
     class Impatient(Bar):
         def at(self, done: int) -> None:

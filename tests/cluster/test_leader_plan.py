@@ -312,10 +312,10 @@ def test_one_row_that_cannot_be_written_is_one_triggers_trouble(
     pair(led)
     real = deciding._advanced
 
-    def broken(clock: Any, decision: Any) -> Any:
-        if clock.id == wrong:
+    def broken(case: Any, decision: Any) -> Any:
+        if case.clock.id == wrong:
             raise RuntimeError("a mistake of ours")
-        return real(clock, decision)
+        return real(case, decision)
 
     led.world.apply(*(every(f"t{n}", 60) for n in range(4)))
     (wrong,) = led.world.clock_of("t2", "t.id")

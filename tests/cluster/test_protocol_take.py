@@ -230,10 +230,10 @@ def test_an_error_of_our_own_in_a_batch_is_one_triggers_trouble(
 ) -> None:
     real = deciding._advanced
 
-    def broken(clock: Any, decision: Any) -> Any:
-        if clock.id == wrong:
+    def broken(case: Any, decision: Any) -> Any:
+        if case.clock.id == wrong:
             raise RuntimeError("a mistake of ours")
-        return real(clock, decision)
+        return real(case, decision)
 
     world.apply(*(every(f"t{number}", 60) for number in range(4)))
     (wrong,) = world.clock_of("t2", "t.id")
