@@ -7,6 +7,7 @@ from .deciding import Deciding
 from .definitions import Definitions
 from .desk import Desk
 from .due_order import in_order, lock_clocks, lock_startless
+from .firing import BACKFILL
 from .identity import Identity
 from .permits import Permits
 from .starting import Places
@@ -72,4 +73,8 @@ class Take:
         for wanted in (order.on_time, order.firings):
             if wanted is not None:
                 found |= {firing.id: firing for firing in take_rows.lock_due_firings(tx, tx.now(), wanted)}
+        # A backfill goes last, also where it alone fills the window: what stands behind it is looked for there.
+        if len(found) >= order.firings.limit and any(each.reason == BACKFILL for each in found.values()):
+            others = order.firings._replace(no_backfills=True)
+            found |= {firing.id: firing for firing in take_rows.lock_due_firings(tx, tx.now(), others)}
         return list(found.values())

@@ -89,6 +89,7 @@ class Wanted(NamedTuple):
     after: tuple[int, int, int] | None = None
     """Go on behind this place in the order of what is due (run at, precedence, id)."""
     parked_firings: Collection[int] = ()
+    no_backfills: bool = False
 
 
 _HELD = (
@@ -225,6 +226,8 @@ def _excluding(tx: Tx, alias: str, wanted: Wanted) -> tuple[str, list[object]]:
         values.append(wanted.since)
         if alias == "f":
             text += " AND f.permit_key IS NULL"  # what waits its turn is no newcomer: a serial backlog keeps its order
+    if wanted.no_backfills and alias == "f":
+        text += " AND f.reason <> 'backfill'"
     trigger = f"{alias}.id" if alias == "c" else f"COALESCE({alias}.trigger_id, 0)"
     left = [(trigger, wanted.parked), (f"{alias}.job_id", wanted.unloadable)]
     if alias == "f":

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from qsched.scheduler.backfill import BackfillOrder, backfill, backfill_all, backfill_bill
 from qsched.scheduler.context import JobContext
-from qsched.scheduler.control import pause
+from qsched.scheduler.control import fire, pause
 from qsched.scheduler.errors import Refused, UnknownTrigger
 from qsched.triggers.instant import MINUTE, SECOND, rfc3339
 from qsched.triggers.misfire import MisfireRule
@@ -144,3 +144,20 @@ def test_what_cannot_be_backfilled_says_why(world: World) -> None:
 def test_one_slot_only(world: World) -> None:
     world.apply(once("a", -30, start_at=None))
     assert backfill_all(world.store, order(5, 0)).to_start == 1
+
+
+def test_a_fire_of_a_job_that_takes_turns_does_not_wait_for_another_jobs_long_backfill(world: World) -> None:
+    world.functions["solo"] = lambda: None
+    world.apply(
+        trigger("a"), trigger("b", job="solo"), jobs=(python("report"), python("solo", overlap="queue"))
+    )
+    pause(world.store, ["b"])
+    backfill_all(world.store, order(60, 1, overlap="allow"))
+    world.pass_time(5)
+    fire(world.store, "b", force=True)
+    node = world.node(capacity=2)
+    for _ in range(5):
+        node.turn()
+        world.pass_time(1)
+        node.run()
+    assert world.firings("state", "reason = 'manual'") == [("succeeded",)]
