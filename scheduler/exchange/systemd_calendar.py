@@ -21,10 +21,12 @@ _WORDS: Final = {
     "monthly": "*-*-01 00:00:00",
     "quarterly": "*-01,04,07,10-01 00:00:00",
     "semiannually": "*-01,07-01 00:00:00",
+    "semi-annually": "*-01,07-01 00:00:00",
     "yearly": "*-01-01 00:00:00",
     "annually": "*-01-01 00:00:00",
 }
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_LONG_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DATE = re.compile(r"(?:(?P<year>[^-~]+)-)?(?P<month>[^-~]+)(?P<sep>[-~])(?P<day>[^-~]+)\Z")
 _TIME = re.compile(r"(?P<hour>[^:]+):(?P<minute>[^:]+)(?::(?P<second>[^:]+))?\Z")
 _BOUNDS: Final = {
@@ -86,16 +88,22 @@ def read_event(text: str) -> CalendarEvent:
 def _weekdays(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for part in text.split(","):
-        first, dots, last = part.partition("..")
+        first, dots, last = part.replace("-", "..", 1).partition(
+            ".."
+        )  # `Mon-Fri` is its older way of writing
         low = _day(first)
-        found |= set(range(low, (_day(last) if dots else low) + 1))
+        high = _day(last) if dots else low
+        if high < low:
+            raise ScheduleError(f"{part!r} runs backwards, which systemd refuses: write both parts")
+        found |= set(range(low, high + 1))
     return tuple(sorted(found)) if len(found) < 7 else ()
 
 
 def _day(text: str) -> int:
-    if len(text) < 3 or text[:3].lower() not in _DAYS:
-        raise ScheduleError(f"{text!r} is not a weekday")
-    return _DAYS.index(text[:3].lower())
+    for names in (_DAYS, _LONG_DAYS):
+        if text.lower() in names:
+            return names.index(text.lower())
+    raise ScheduleError(f"{text!r} is not a weekday")
 
 
 def _values(name: str, text: str) -> tuple[int, ...]:
