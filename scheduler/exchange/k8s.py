@@ -17,6 +17,7 @@ from .sources import Source, of_files
 
 _OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel"}
 _DAY_STEPS = ((2, "1-31"), (4, "0-6"))
+_EVERY_ONE = re.compile(r"\*/0*1(?!\d)")
 _ZONE_PREFIX = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)\Z")
 _GRACE = 30
 
@@ -151,12 +152,17 @@ def _schedule(item: Item, manifest: _Manifest, options: Options) -> None:
             "a time that is skipped does not run, one that comes twice runs twice",
             place,
         )
-    item.fires, item.engine = fires(plain, zone, EVERY), ENGINE
+    item.fires, item.engine = fires(_EVERY_ONE.sub("*", plain), zone, EVERY), ENGINE
 
 
 def _both_days(expression: str) -> str:
-    """With two day fields Kubernetes takes `*/2` for days like others (either matches), Unix cron for a star (both must)."""
+    """With two day fields Kubernetes takes `*/2` for days like others (either matches), Unix cron for a star (both must).
+
+    `*/1` is a star to both of them.
+    """
     fields = expression.split()
+    if len(fields) == 5:
+        fields[2], fields[4] = (_EVERY_ONE.sub("*", fields[at]) for at in (2, 4))
     if len(fields) == 5 and fields[2] != "*" and fields[4] != "*":
         for at, every in _DAY_STEPS:
             fields[at] = re.sub(r"^\*(?=/)", every, fields[at])
