@@ -157,7 +157,8 @@ class _File:
         command, standard_input = _percent(line.command)
         shell = self.env.get("SHELL", "/bin/sh")
         if standard_input is not None:
-            command = f"{command} <<'QSCHED_EOF'\n{standard_input}\nQSCHED_EOF"
+            # Braces: cron gives it to all of the command, and one that ends in a comment must not swallow it.
+            command = f"{{ {command}\n}} <<'QSCHED_EOF'\n{standard_input}\nQSCHED_EOF"
             item.note(
                 CHANGED,
                 "% in the command",
