@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..scheduler.exchange.formats import FORMATS
-from .exits import FAILED, OK, REFUSED, CommandError
+from .exits import FAILED, OK, REFUSED, USAGE, CommandError
 from .render import answer, say, show_document
 from .settings import Settings
 from .tree import command
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 @click.option(
     "--time-zone", metavar="ZONE", help="The zone of the source's host, where the source does not say it."
 )
+@click.option(
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="CLASS=MODULE:FUNCTION",
+    help="The function that stands for a Quartz job class; may be repeated.",
+)
 @click.option("--strict", is_flag=True, help="Write no declarations, and exit 7, when something is lost.")
 @click.pass_obj
 def import_command(
@@ -41,7 +48,7 @@ def import_command(
     source: str,
     out: Path | None,
     strict: bool,
-    **told: str | None,
+    **told: Any,
 ) -> int:
     """Read SOURCE (a file, a folder, or - for standard input) as qsched.yaml, with a report of what became of it.
 
@@ -68,7 +75,7 @@ def import_command(
     return OK
 
 
-def _imported(format_name: str, source: str, told: dict[str, str | None]) -> Imported:
+def _imported(format_name: str, source: str, told: dict[str, Any]) -> Imported:
     from ..scheduler.clock import SystemClock
     from ..scheduler.exchange.importing import import_from
     from ..scheduler.exchange.reading import Options
@@ -76,7 +83,15 @@ def _imported(format_name: str, source: str, told: dict[str, str | None]) -> Imp
 
     if (zone := told["time_zone"]) is not None:
         find_zone(zone)  # a mistyped zone is said before the source is read
-    return import_from(format_name, source, Options(SystemClock().wall(), zone, told["namespace"]))
+    mapped: tuple[str, ...] = told["mapped"]
+    if bad := [each for each in mapped if "=" not in each or ":" not in each.partition("=")[2]]:
+        raise CommandError(
+            f"--map {bad[0]}: no CLASS=MODULE:FUNCTION",
+            code=USAGE,
+            hint="write --map com.acme.Report=reports:run",
+        )
+    said = {"map": ",".join(mapped)} if mapped else {}
+    return import_from(format_name, source, Options(SystemClock().wall(), zone, told["namespace"], said))
 
 
 def _tell(made: Report, where: str | None, settings: Settings) -> None:

@@ -22,6 +22,9 @@ FORMATS: Final[dict[str, Format]] = {
     "crontab": Format("crontab:read", "a user's crontab, /etc/crontab or a folder as /etc/cron.d"),
     "k8s": Format("k8s:read", "Kubernetes CronJob manifests: YAML of one or more documents, Lists, or JSON"),
     "systemd": Format("systemd:read", "systemd timer units, with the service beside each"),
+    "celery": Format(
+        "celery_beat:read", "django-celery-beat as `dumpdata` writes it, or an application's module:variable"
+    ),
 }
 
 

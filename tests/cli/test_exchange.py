@@ -48,3 +48,11 @@ def test_a_source_that_is_not_there_is_one_clear_line(qsched: Command) -> None:
     assert said.code == 3
     assert said.err.startswith("error: nowhere cannot be read")
     assert qsched("export").code == 5
+
+
+def test_a_job_class_is_mapped_on_the_command_line(qsched: Command) -> None:
+    source = str(Path(__file__).parent.parent / "data" / "exchange" / "quartz" / "simple.xml")
+    said = qsched("import", "quartz", source, "--map", "org.example.Heartbeat=pulse:beat")
+    assert 'python: "pulse:beat"' in said.out
+    assert "as it was mapped" in said.err
+    assert qsched("import", "quartz", source, "--map", "Heartbeat").code == 2
