@@ -104,6 +104,8 @@ def signal_family(pid: int, number: int) -> None:
     for member in members:
         with suppress(psutil.NoSuchProcess):
             member.send_signal(number)
+    if number == signal.SIGSTOP:  # thread by thread: one that has not stopped yet may still answer
+        wait_until(lambda: all(map(_stands, members)), f"process {pid} and its children to stand")
     if number == signal.SIGKILL:
         wait_until(lambda: not any(map(_runs, members)), f"process {pid} and its children to end")
 
@@ -114,6 +116,18 @@ def _runs(process: psutil.Process) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _stands(process: psutil.Process) -> bool:
+    """Whether every thread of it is stopped (or it has ended)."""
+    try:
+        states = [
+            Path(f"/proc/{process.pid}/task/{thread.id}/stat").read_text().rpartition(")")[2].split()[0]
+            for thread in process.threads()
+        ]
+    except (psutil.NoSuchProcess, psutil.ZombieProcess, OSError):
+        return True
+    return all(state in "TtZX" for state in states)
 
 
 def free_port() -> int:
