@@ -21,24 +21,35 @@ def read_ics(content: bytes) -> dict[str, list[Any]]:
         ) from error
     try:
         calendar = Calendar.from_ical(content)
-        events = [
-            each for each in calendar.walk("VEVENT") if str(each.get("STATUS", "")).upper() != "CANCELLED"
-        ]
+        every = calendar.walk("VEVENT")
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ScheduleError(f"this is no iCalendar file: {error}; export it again") from error
+    events = [each for each in every if str(each.get("STATUS", "")).upper() != "CANCELLED"]
     if len(events) > MOST_EVENTS:
         raise ScheduleError(
             f"it has {len(events)} events, and {MOST_EVENTS} are read at most; leave out what is past"
         )
     found: dict[str, list[Any]] = {}
+    moved = [each for each in every if "RECURRENCE-ID" in each]
     for event in events:
-        key, item = _event(event)
-        found.setdefault(key, []).append(item)
+        try:
+            items = _event(event, [each for each in moved if each.get("UID") == event.get("UID")])
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, ScheduleError):
+                raise
+            raise ScheduleError(f"the event {_name(event)!r} cannot be read: {error}; correct it") from error
+        for key, item in items:
+            found.setdefault(key, []).append(item)
     return found
 
 
-def _event(event: Any) -> tuple[str, Any]:
-    name = str(event.get("SUMMARY", event.get("UID", "?")))
+def _name(event: Any) -> str:
+    return str(event.get("SUMMARY", event.get("UID", "?")))
+
+
+def _event(event: Any, moved: list[Any]) -> list[tuple[str, Any]]:
+    """`moved`: the events that stand in place of single occurrences of this one."""
+    name = _name(event)
     begin = event.decoded("DTSTART", None)
     if begin is None:
         raise ScheduleError(f"the event {name!r} has no DTSTART; correct it")
@@ -47,9 +58,19 @@ def _event(event: Any) -> tuple[str, Any]:
     if end is None:
         duration = event.decoded("DURATION", None)
         end = begin + (duration if duration is not None else timedelta(days=1 if whole else 0))
-    if "RRULE" in event:
-        return _recurring(event, begin, end, whole=whole)
-    if whole:
+    more = [_once(name, each.dt, each.dt + (end - begin)) for each in _listed(event, "RDATE")]
+    if "RRULE" not in event:
+        return [_once(name, begin, end), *more]
+    if isinstance(event["RRULE"], list):
+        raise ScheduleError(f"the event {name!r} has several RRULE lines; make an event of each")
+    left_out = [each.dt for each in _listed(event, "EXDATE")]
+    if "RECURRENCE-ID" not in event:
+        left_out += [each.decoded("RECURRENCE-ID") for each in moved]
+    return [_recurring(event, begin, end, left_out), *more]
+
+
+def _once(name: str, begin: Any, end: Any) -> tuple[str, Any]:
+    if not isinstance(begin, datetime):
         last = max(begin, end - timedelta(days=1))
         return "dates", [str(begin), str(last)]
     if begin.tzinfo is None:
@@ -59,11 +80,12 @@ def _event(event: Any) -> tuple[str, Any]:
     return "spans", [begin.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()]
 
 
-def _recurring(event: Any, begin: Any, end: Any, *, whole: bool) -> tuple[str, Any]:
+def _recurring(event: Any, begin: Any, end: Any, missing: list[Any]) -> tuple[str, Any]:
+    whole = not isinstance(begin, datetime)
     rule = event["RRULE"].to_ical().decode()
     start = datetime(begin.year, begin.month, begin.day) if whole else begin.replace(tzinfo=None)
     said: dict[str, Any] = {"rrule": _without_zone(rule, begin), "start": start.isoformat()}
-    left_out = sorted({_wall(each.dt, begin).isoformat() for each in _exdates(event)})
+    left_out = sorted({_wall(each, begin).isoformat() for each in missing})
     if left_out:
         said["except"] = left_out
     if whole:
@@ -76,8 +98,8 @@ def _recurring(event: Any, begin: Any, end: Any, *, whole: bool) -> tuple[str, A
     return "recurring", said | {"length": max(int((end - begin).total_seconds()), 1)}
 
 
-def _exdates(event: Any) -> list[Any]:
-    given = event.get("EXDATE", [])
+def _listed(event: Any, name: str) -> list[Any]:
+    given = event.get(name, [])
     return [each for one in (given if isinstance(given, list) else [given]) for each in one.dts]
 
 
