@@ -1,6 +1,7 @@
 """Kubernetes CronJobs: their schedule and policies here, the Job itself still made by the cluster from the CronJob."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -200,13 +201,15 @@ def _policies(item: Item, manifest: _Manifest) -> None:
 
 def _command(item: Item, manifest: _Manifest) -> None:
     """The Job is made from the CronJob, and waited for, so that overlap, time-out and outcome mean something here."""
-    at = f" -n {manifest.namespace}" if manifest.namespace else ""
-    name = f"{manifest.name}-$QSCHED_FIRING-$QSCHED_ATTEMPT"
+    # A valid name needs no quotes; what a foreign file says in its place must stay one word for the shell.
+    at = f" -n {shlex.quote(str(manifest.namespace))}" if manifest.namespace else ""
+    cronjob = shlex.quote(manifest.name)
+    name = f"{cronjob}-$QSCHED_FIRING-$QSCHED_ATTEMPT"
     job = ("spec", "jobTemplate", "spec")
     deadline = manifest.job.get("activeDeadlineSeconds")
     wait = "24h" if deadline is None else f"{int(deadline) + _GRACE}s"
     item.trigger["command"] = (
-        f"kubectl create job{at} --from=cronjob/{manifest.name} {name} && "
+        f"kubectl create job{at} --from=cronjob/{cronjob} {name} && "
         f"kubectl wait{at} --for=condition=complete --timeout={wait} job/{name}"
     )
     why = "`kubectl create job --from` makes the Job and waits for it: keep the CronJob, with suspend: true"

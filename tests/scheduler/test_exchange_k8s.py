@@ -1,4 +1,4 @@
-"""A CronJob's two day fields: a step of one is a star, and any other step is none."""
+"""A CronJob: a step of one in a day field is a star and any other is none; names are words for the shell."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,3 +40,13 @@ def test_a_step_of_one_is_a_star_and_any_other_is_none(tmp_path: Path, days: str
     assert ", ".join(f"{from_instant(slot):%Y-%m-%d}" for slot in slots[1:]) == first
     assert item.fires is not None
     assert item.fires(slots[0], 3) == slots[1:]
+
+
+def test_a_name_that_is_none_stays_one_word_for_the_shell(tmp_path: Path) -> None:
+    file = tmp_path / "nightly.yaml"
+    file.write_text(MANIFEST.replace("SAID", "* * 1").replace("nightly", "'x; rm -r y', namespace: '$(z)'"))
+    (item,) = read(str(file), Options(now=0)).items
+    assert (
+        "create job -n '$(z)' --from=cronjob/'x; rm -r y' 'x; rm -r y'-$QSCHED_FIRING"
+        in item.trigger["command"]
+    )
