@@ -18,6 +18,10 @@ class Format(NamedTuple):
 
 
 FORMATS: Final[dict[str, Format]] = {
+    "apscheduler3": Format(
+        "aps3_import:read", "an APScheduler 3 application's scheduler: module:variable, or file.py[:variable]"
+    ),
+    "apscheduler4": Format("aps4_import:read", "APScheduler 4's schedules and tasks, as JSON"),
     "quartz": Format("quartz_xml:read", "Quartz's job_scheduling_data 2.0, a file or a folder of them"),
     "crontab": Format("crontab:read", "a user's crontab, /etc/crontab or a folder as /etc/cron.d"),
     "k8s": Format("k8s:read", "Kubernetes CronJob manifests: YAML of one or more documents, Lists, or JSON"),
