@@ -31,10 +31,14 @@ def ended(store: Store, number: int) -> dict[str, Any]:
 
 
 def test_a_retry_inside_leaves_one_attempt_and_its_twin_leaves_three(sqlite_url: str, tmp_path: Path) -> None:
+    example = (EXAMPLES / "retries" / "qsched.yaml").read_text()
+    seldom = tmp_path / "qsched.yaml"
+    seldom.write_text(example.replace("*/5 * * * *", "0 0 29 2 *"))  # no slot of its own comes between
+    assert example.count("*/5 * * * *") == 2
     with Nodes(tmp_path, sqlite_url) as nodes:
         node = nodes.start(
             "a",
-            file=EXAMPLES / "retries" / "qsched.yaml",
+            file=seldom,
             environment={"PYTHONPATH": f"{EXAMPLES}:{search_path()}"},
         )
         node.wait_ready()
