@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
-from ..triggers.after import CONDITIONS, SUCCEEDED
+from ..triggers.after import CONDITIONS, OF_SLOTS, SUCCEEDED
 from ..triggers.errors import DefinitionError
 from ..triggers.instant import to_instant
 from ..triggers.job import JobDefinition
@@ -116,17 +116,6 @@ def _calendars(options: AddOptions) -> dict[str, Any]:
 
 _PLAIN = ("time_zone", "max_fires", "retry", "priority", "paused", "description", "renamed_from")
 _WHEN = ("schedule", *WRITTEN, "after")
-_OF_SLOTS = (
-    "start_at",
-    "end_at",
-    "max_fires",
-    "exclude",
-    "on_excluded",
-    "jitter",
-    "splay",
-    "misfire",
-    "time_zone",
-)
 
 
 def _schedule(key: str, options: AddOptions) -> dict[str, Any]:
@@ -163,7 +152,7 @@ def _check_agreed(key: str, fields: Mapping[str, Any], options: AddOptions) -> N
 
 
 def _followed(key: str, job: str | Callable[..., Any], options: AddOptions) -> dict[str, Any]:
-    if strange := [name for name in _OF_SLOTS if name in options]:
+    if strange := [name for name in OF_SLOTS if name in options]:
         raise DefinitionError(
             f"trigger {key!r} follows another job and has no slots: leave out {', '.join(strange)}"
         )

@@ -9,6 +9,12 @@ SUCCEEDED: Final = "succeeded"
 CONDITIONS: Final = (SUCCEEDED, "failed", "any")
 """Which ends are followed: good ones, bad ones (failed, lost), all of them (what was cancelled while it ran, too)."""
 
+OF_SLOTS: Final = (
+    *("start_at", "end_at", "max_fires", "exclude", "on_excluded", "jitter", "splay", "misfire"),
+    "time_zone",
+)
+"""What a trigger says of its slots, and has no meaning for one that has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class After(Moments):

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, Unpack
 from zoneinfo import ZoneInfo
 
 from .cron_dates import dates_of, ever_matches
@@ -12,23 +12,14 @@ from .cron_times import NONE, times_of
 from .errors import CronError
 from .instant import SECOND, to_instant
 from .quartz_fields import read_quartz
-from .schedule import COUNT_LIMIT, Moments
 from .unix_fields import read_unix
+from .wall_schedule import Dst, WallSchedule
 from .zone import find_zone
 
 Dialect = Literal["unix", "quartz"]
 
 
-class Dst(TypedDict, total=False):
-    """What becomes of a fixed wall-clock time at a change of offset."""
-
-    gap: str
-    """`run_after` (at the first instant after the gap, which is the default) or `skip`."""
-    overlap: str
-    """`once` (the first time, which is the default) or `twice`."""
-
-
-class Cron(Moments):
+class Cron(WallSchedule):
     """The slots of a cron expression. `key` is what `H` fields are hashed from (a trigger's key).
 
     `gap` and `overlap` say what becomes of a fixed wall-clock time that a change of offset skips or repeats;
@@ -40,7 +31,6 @@ class Cron(Moments):
         "_first",
         "_plans",
         "_reading",
-        "_slots",
         "_times",
         "_twin",
         "_tz",
@@ -49,8 +39,9 @@ class Cron(Moments):
         "gap",
         "key",
         "overlap",
-        "time_zone",
     )
+
+    _slots: CronSlots
 
     def __init__(
         self,
@@ -125,26 +116,6 @@ class Cron(Moments):
             return None
         return datetime(moment.year, moment.month, moment.day, hour, next_m[0], second, 0, self._tz)
 
-    def slot_after(self, instant: int) -> int | None:
-        """The first slot strictly after `instant` (microseconds since the epoch); None when there is none."""
-        slot = self._slots.after(instant // SECOND + 1)
-        return None if slot is None else slot * SECOND
-
-    def latest_before(self, instant: int) -> int | None:
-        """The last slot *not after* `instant`; None when there is none."""
-        slot = self._slots.before(instant // SECOND)
-        return None if slot is None else slot * SECOND
-
-    def count_between(self, first: int, last: int) -> int:
-        """How many slots lie in `first`..`last`, both included; never more than COUNT_LIMIT + 1."""
-        return self._slots.count(-(-first // SECOND), last // SECOND, COUNT_LIMIT)
-
-    def notes(self, slot: int) -> str | None:
-        """What a change of offset does at `slot`, in words for previews; None on an ordinary slot."""
-        from .wall_notes import note
-
-        return note(self._slots, slot // SECOND)
-
     def words(self) -> str:
         """The schedule in plain words, with weekday names."""
         from .explain import cron_words
@@ -169,12 +140,6 @@ class Cron(Moments):
 
     def _identity(self) -> tuple[object, ...]:
         return (self.expr, self.dialect, self.time_zone, self.key, self.gap, self.overlap)
-
-    def __eq__(self, other: object) -> bool:
-        return self._identity() == other._identity() if isinstance(other, Cron) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
 
 
 def _dst(gap: str = "run_after", overlap: str = "once") -> tuple[str, str]:

@@ -8,9 +8,10 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from .declaration_fields import Wrong, nearest, refused, scalar, wrongs_of
+from .errors import ScheduleError
+from .weekdays import NAMES, WEEKDAYS
+from .weekdays import read_weekdays as named_weekdays
 
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_LONG = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\Z", re.ASCII)
 _YEARLY = re.compile(r"(\d{2})-(\d{2})\Z", re.ASCII)
 _ANY_YEAR = 2024  # a leap year: 02-29 is a day
@@ -64,24 +65,22 @@ def read_weekdays(value: object) -> list[str]:
     return [day for day in WEEKDAYS if day in found]
 
 
-def _weekdays(item: object) -> list[str]:
-    text = scalar(item, "a day of the week").casefold()
-    first, dash, last = (part.strip() for part in text.partition("-"))
-    at = [_weekday(first, text)]
-    if dash:
-        at.append(_weekday(last, text))
-        span = (at[1] - at[0]) % 7
-        return [WEEKDAYS[(at[0] + step) % 7] for step in range(span + 1)]
-    return [WEEKDAYS[at[0]]]
+def _weekdays(item: object) -> tuple[str, ...]:
+    text = scalar(item, "a day of the week")
+    try:
+        return named_weekdays([text])
+    except ScheduleError:
+        wrong = next((part for part in text.split("-") if not _is_weekday(part)), text)
+        meant = nearest(wrong.strip(), (*WEEKDAYS, *(name.casefold() for name in NAMES)))
+        hint = (
+            f"did you mean `{meant}`?" if meant else "write mon, tue, wed, thu, fri, sat or sun, or mon-fri"
+        )
+        raise refused(Wrong("E014", f"`{text.casefold()}` is not a day of the week", hint)) from None
 
 
-def _weekday(text: str, whole: str) -> int:
-    for names in (WEEKDAYS, _LONG):
-        if text in names:
-            return names.index(text)
-    meant = nearest(text, (*WEEKDAYS, *_LONG))
-    hint = f"did you mean `{meant}`?" if meant else "write mon, tue, wed, thu, fri, sat or sun, or mon-fri"
-    raise refused(Wrong("E014", f"`{whole}` is not a day of the week", hint))
+def _is_weekday(word: str) -> bool:
+    folded = word.strip().casefold()
+    return folded in WEEKDAYS or folded in (name.casefold() for name in NAMES)
 
 
 def read_hours(value: object) -> list[list[str]]:

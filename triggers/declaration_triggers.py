@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .after import SUCCEEDED
+from .after import OF_SLOTS, SUCCEEDED
 from .compiling import Frame
 from .declaration_calendars import Calendars
 from .declaration_fields import Wrong, is_target, name_fault
@@ -230,18 +230,7 @@ class _Times:
         return None if moment is None else moment.instant(self.zone)
 
 
-_OF_SLOTS = (
-    "start_at",
-    "end_at",
-    "max_fires",
-    "exclude",
-    "on_excluded",
-    "jitter",
-    "splay",
-    "misfire",
-    "dst",
-    "time_zone",
-)
+_OF_SLOTS = (*OF_SLOTS, "dst")
 
 _NO_EFFECT = {"every": ("dst",), "daily_window": ("dst",), "at": ("dst",), "delay": ("dst", "splay")}
 

@@ -1,16 +1,14 @@
 """APScheduler 3: the jobs of an application's scheduler, read by their attributes; its stores hold pickles: nobody opens them."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
 from ...triggers.errors import DefinitionError
 from ...triggers.instant import from_instant, to_instant
 from ..errors import SourceError
+from .application import variable
 from .aps_entry import Entry, add
 from .aps_job import Options as JobOptions
 from .aps_trigger import said_of
@@ -30,7 +28,8 @@ def read(where: str, options: Options) -> Reading:  # noqa: ARG001  (every impor
             "an APScheduler 3 store keeps pickles, which run whatever they hold",
             hint="name the application's scheduler instead: module:variable",
         )
-    found, name = _variable(where)
+    module, _, path = where.rpartition(":") if ":" in where else (where, "", _VARIABLE)
+    found, name = variable(module, path), Path(module).name
     defaults: Mapping[str, Any] = getattr(found, "_job_defaults", {})
     reading = Reading()
     for job in _jobs(found, where):
@@ -40,38 +39,6 @@ def read(where: str, options: Options) -> Reading:  # noqa: ARG001  (every impor
         except DefinitionError as error:
             reading.note(LOST, place, f"job {getattr(job, 'id', job)}", str(error))
     return reading
-
-
-def _variable(where: str) -> tuple[Any, str]:
-    """The object, and the name of where it stands without the way to it."""
-    module, _, variable = where.rpartition(":") if ":" in where else (where, "", _VARIABLE)
-    shown = Path(module).name
-    try:
-        loaded = _of_file(Path(module)) if module.endswith(".py") else _of_module(module)
-        found: Any = loaded
-        for part in variable.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # the application's own code runs here, and may raise anything
-        raise SourceError(
-            f"{shown}:{variable} cannot be imported: {error}",
-            hint="run it in the application's folder and environment, and name module:variable",
-        ) from error
-    return found, shown
-
-
-def _of_module(name: str) -> Any:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # an application stands where the operator does
-    return import_module(name)
-
-
-def _of_file(path: Path) -> Any:
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path.name} is no module")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _jobs(found: Any, where: str) -> Iterator[Any]:

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 
 from ...triggers.errors import DefinitionError
+from ...triggers.weekdays import WEEKDAYS
 
 FIELDS = ("year", "month", "day", "week", "day_of_week", "hour", "minute", "second")
 """All of them, widest first, as APScheduler names them."""
 
 _LOWEST = {"month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
-_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _PLACES = {"1st": "#1", "2nd": "#2", "3rd": "#3", "4th": "#4", "5th": "#5", "last": "L"}
 _PLACE = re.compile(r"(1st|2nd|3rd|4th|5th|last) +([a-z]{3}|[0-6])", re.IGNORECASE)
 _RANGE = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/([0-9]+))?")
@@ -58,8 +58,8 @@ def day_of_month(text: str) -> list[str]:
         place = _PLACE.fullmatch(part)
         if place is not None:
             name = place[2].lower()
-            name = _WEEKDAYS[int(name)] if name.isdigit() else name
-            if name not in _WEEKDAYS:
+            name = WEEKDAYS[int(name)] if name.isdigit() else name
+            if name not in WEEKDAYS:
                 raise DefinitionError(f"day={text!r}: {name!r} is no weekday")
             found.append(f"{name.upper()}{_PLACES[place[1].lower()]}")
         else:
@@ -80,14 +80,14 @@ def weekday(text: str) -> list[str]:
         low = 0 if first == "*" else _number(first, text)
         high = _number(last, text) if last else 6 if first == "*" or step else low
         found += range(low, high + 1, int(step or 1))
-    return ["*"] if len(set(found)) == 7 else [_WEEKDAYS[day].upper() for day in sorted(set(found))]
+    return ["*"] if len(set(found)) == 7 else [WEEKDAYS[day].upper() for day in sorted(set(found))]
 
 
 def _number(name: str, text: str) -> int:
     if name.isdigit() and int(name) < 7:
         return int(name)
-    if name[:3] in _WEEKDAYS:
-        return _WEEKDAYS.index(name[:3])
+    if name[:3] in WEEKDAYS:
+        return WEEKDAYS.index(name[:3])
     raise DefinitionError(f"day_of_week={text!r}: {name!r} is no weekday (0 is Monday)")
 
 

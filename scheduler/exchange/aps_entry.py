@@ -146,12 +146,5 @@ def _late(entry: Entry, item: Item) -> None:
 
 
 def _call(entry: Entry, item: Item) -> None:
-    data = dict(entry.kwargs)
-    if data:
-        item.note(EXACT, f"kwargs {', '.join(data)}", "`data`")
-    if entry.args:
-        data["args"] = entry.args
-        item.note(CHANGED, f"args {entry.args}", "no argument goes by its position: they are `data`'s `args`")
-    if data:
-        item.trigger["data"] = data
+    item.take_arguments(entry.args, entry.kwargs)
     item.note(CHANGED, f"func {entry.func}", "mark it with @job, and give its module to `qsched node --app`")

@@ -1,13 +1,11 @@
 """A Celery application's beat_schedule, read by its attributes: Celery itself is only the application's to import."""
 
-import sys
 from collections.abc import Mapping
 from datetime import timedelta
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from ..errors import SourceError
+from .application import variable
 from .celery_entry import Entry, add
 from .reading import Options, Place, Reading
 
@@ -17,7 +15,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def read_app(where: str, options: Options) -> Reading:
     """Read `module:variable`, whose module is imported; raises SourceError when it holds no beat_schedule."""
-    found = _variable(where)
+    module, _, path = where.partition(":")
+    found = variable(module, path)
     conf = getattr(found, "conf", None)
     schedule = found if conf is None else conf.beat_schedule
     if not isinstance(schedule, Mapping):
@@ -29,21 +28,6 @@ def read_app(where: str, options: Options) -> Reading:
     for name, said in schedule.items():
         add(_entry(str(name), said, Place(where), zone), reading)
     return reading
-
-
-def _variable(where: str) -> Any:
-    module, _, path = where.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # an application stands where the operator does, as for `celery -A`
-    try:
-        found = import_module(module)
-        for name in path.split("."):
-            found = getattr(found, name)
-    except Exception as error:  # the application's own code runs here, and may raise anything
-        raise SourceError(
-            f"{where} cannot be imported: {error}", hint="run it in the application's folder and environment"
-        ) from error
-    return found
 
 
 def _entry(name: str, said: Mapping[str, Any], place: Place, zone: str) -> Entry:

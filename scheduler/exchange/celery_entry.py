@@ -98,11 +98,4 @@ def _call(entry: Entry, item: Item) -> None:
     item.note(
         CHANGED, f"task {entry.task}", f"`{target}` stands for it: see that it can be called without Celery"
     )
-    data = dict(entry.kwargs)
-    if data:
-        item.note(EXACT, f"kwargs {', '.join(data)}", "`data`")
-    if entry.args:
-        data["args"] = entry.args
-        item.note(CHANGED, f"args {entry.args}", "no argument goes by its position: they are `data`'s `args`")
-    if data:
-        item.trigger["data"] = data
+    item.take_arguments(entry.args, entry.kwargs)

@@ -57,6 +57,17 @@ class Item:
         """Add a remark, at the item's own place unless another is given."""
         self.remarks.append(Remark(level, place or self.place, what, why))
 
+    def take_arguments(self, args: list[Any], kwargs: Mapping[str, Any]) -> None:
+        """What a Python function was called with, as the trigger's `data`."""
+        data = dict(kwargs)
+        if data:
+            self.note(EXACT, f"kwargs {', '.join(data)}", "`data`")
+        if args:
+            data["args"] = args
+            self.note(CHANGED, f"args {args}", "no argument goes by its position: they are `data`'s `args`")
+        if data:
+            self.trigger["data"] = data
+
 
 @dataclass(slots=True)
 class Reading:

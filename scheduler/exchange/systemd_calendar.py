@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ...triggers.errors import ScheduleError
 from ...triggers.instant import from_instant, to_instant
+from ...triggers.weekdays import NAMES, WEEKDAYS
 from ...triggers.zone import find_zone
 from .reading import Fires
 
@@ -25,8 +26,7 @@ _WORDS: Final = {
     "yearly": "*-01-01 00:00:00",
     "annually": "*-01-01 00:00:00",
 }
-_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_LONG_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_LONG_DAYS: Final = tuple(name.casefold() for name in NAMES)
 _DATE = re.compile(r"(?:(?P<year>[^-~]+)-)?(?P<month>[^-~]+)(?P<sep>[-~])(?P<day>[^-~]+)\Z")
 _TIME = re.compile(r"(?P<hour>[^:]+):(?P<minute>[^:]+)(?::(?P<second>[^:]+))?\Z")
 _BOUNDS: Final = {
@@ -100,7 +100,7 @@ def _weekdays(text: str) -> tuple[int, ...]:
 
 
 def _day(text: str) -> int:
-    for names in (_DAYS, _LONG_DAYS):
+    for names in (WEEKDAYS, _LONG_DAYS):
         if text.lower() in names:
             return names.index(text.lower())
     raise ScheduleError(f"{text!r} is not a weekday")
@@ -133,7 +133,7 @@ def schedule(event: CalendarEvent, *, fixed: bool) -> dict[str, Any]:
     second, minute, hour = (_field(event, name, fixed=fixed) for name in ("second", "minute", "hour"))
     month, years = _field(event, "month"), _field(event, "year")
     year = "" if years == "*" else f" {years}"
-    of_week = ",".join(_DAYS[day].upper() for day in event.weekdays)
+    of_week = ",".join(WEEKDAYS[day].upper() for day in event.weekdays)
     day = "" if event.whole("day") else _from_end(event) if event.from_end else _field(event, "day")
     if second == "0" and not year and not event.from_end and not (day and of_week):
         return {"cron": f"{minute} {hour} {day or '*'} {month} {of_week.lower() or '*'}"}

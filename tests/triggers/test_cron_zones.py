@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from qsched.triggers.cron import Cron, Dialect, Dst, _compiled
+from qsched.triggers.cron import Cron, Dialect, _compiled
 from qsched.triggers.errors import CronError, TriggerError
 from qsched.triggers.instant import SECOND, from_instant, to_instant
+from qsched.triggers.wall_schedule import Dst
 from qsched.triggers.zone import find_zone
 
 from support.wall_scan import Written, slots_by_scan

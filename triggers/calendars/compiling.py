@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from ..errors import DefinitionError
 from ..instant import to_instant
+from ..weekdays import WEEKDAYS
 from ..zone import Zone, find_zone
 from .calendar import Calendar, Together
 from .days import Dates as DateRanges
 from .days import DayCalendar, Days, EachYear, Holidays, Weekdays
 
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 OF_DAYS = frozenset({"dates", "yearly", "weekly", "holidays", "days"})
 OF_HOURS = frozenset({"daily", "cron", "quartz", "spans", "recurring"})
 _EPOCH = date(1970, 1, 1)
