@@ -3,9 +3,11 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import click
 
+from ..triggers.collector import collector_paused
 from .exits import INTERRUPTED, OK, code_of, told, wants_traceback
 from .settings import Settings
 from .tree import Leaf, Tree
@@ -76,7 +78,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line to its end and answer its exit code; no traceback reaches the user."""
     output = sys.stdout  # ours: a job of `qsched node` may leave another in its place, or none
     try:
-        code = _invoke(list(arguments))
+        with collector_paused() if _reads(arguments) else nullcontext():
+            code = _invoke(list(arguments))
         output.flush()
         return code
     except BrokenPipeError:
@@ -89,6 +92,11 @@ def run(arguments: Sequence[str]) -> int:
         _drop_output()
         _say(told(error))
         return code_of(error)
+
+
+def _reads(arguments: Sequence[str]) -> bool:
+    """Whether the command only shows what is there and is over: most of its time goes into modules, which all stay."""
+    return len(arguments) > 1 and arguments[1] in ("list", "show", "next")
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -1,6 +1,7 @@
 """Times and durations as people read them, and as they write them on a command line."""
 
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import click
@@ -23,10 +24,16 @@ def when(instant: int | None, zone: tzinfo, now: int) -> str:
     """`Sun 22 Dec 02:00:00`, with the year where it is not this one; `-` for never. In English everywhere."""
     if instant is None:
         return "-"
-    moment, today = from_instant(instant).astimezone(zone), from_instant(now).astimezone(zone)
-    year = "" if moment.year == today.year else f" {moment.year}"
+    moment = from_instant(instant).astimezone(zone)
+    year = "" if moment.year == _year(now, zone) else f" {moment.year}"
     day = f"{WEEKDAYS[moment.weekday()][:3]} {moment.day:2d} {_MONTHS[moment.month - 1]}{year}"
-    return f"{day} {moment:%H:%M:%S}"
+    return f"{day} {moment.hour:02}:{moment.minute:02}:{moment.second:02}"  # strftime takes as long as all the rest
+
+
+@lru_cache(maxsize=8)
+def _year(now: int, zone: tzinfo) -> int:
+    """The year that it is: one list asks for each of its cells."""
+    return from_instant(now).astimezone(zone).year
 
 
 def exact(instant: int, zone: tzinfo) -> str:

@@ -1,7 +1,6 @@
 """The tree of commands: imported when used, all with the global options, and a hint for an unknown one."""
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -63,6 +62,8 @@ class Tree(_Manners, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in self.leaves and not name.startswith("-"):
+            from difflib import get_close_matches  # only where something is wrong
+
             near = get_close_matches(name, self.leaves, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(self.leaves)}"
             raise click.UsageError(f"no command {name!r}, {hint}", ctx)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .collector import collector_paused
 from .declaration_calendars import Calendars
 from .declaration_files import Source, Sources, revision
 from .declaration_groups import read_limits
@@ -17,7 +18,6 @@ from .job import JobDefinition, JobPolicies
 from .time_lint import TimeLint
 from .trigger import TriggerDefinition
 from .yaml_scalars import is_null
-from .yaml_syntax import collector_paused
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_FILE = "qsched.yaml"

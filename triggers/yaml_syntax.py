@@ -1,13 +1,11 @@
 """Reading a YAML text, and saying what is wrong with one that is not YAML in words that help."""
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import yaml
 
+from .collector import collector_paused
 from .declaration_problem import ERROR, Problem
 from .yaml_tree import COMPOSER, Document, build
 
@@ -57,19 +55,6 @@ def read_document(file: str, text: str) -> Document:
     except yaml.YAMLError as error:
         document.problems.append(Problem(ERROR, "E002", f"not YAML: {error}", file, hint="correct the text"))
     return document
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Many small objects that stay alive: looking for garbage among them takes longer than making them."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _several(document: Document, second: Any) -> Problem:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...triggers.instant import DAY
-from ...triggers.request_template import method_of
 from ...triggers.trigger_text import schedule_text, split_key, trigger_key
 from ..firing import MAX_RECOVERIES
 from .database import Store
@@ -212,6 +211,8 @@ def _target(kind: str, target: Any) -> Any:
     """What a job runs; of a request only method and url, as written: its headers are nobody's business."""
     if kind != "http" or not isinstance(target, dict):
         return target
+    from ...triggers.request_template import method_of  # a list of triggers shows no request
+
     return f"{method_of(target)} {target.get('url')}"
 
 
